@@ -1,0 +1,89 @@
+package bucket
+
+import "time"
+
+// Never is a wait that no time ends: the cost exceeds the burst.
+const Never time.Duration = 1<<63 - 1
+
+// A Charge asks the bucket under Key for tokens.
+type Charge struct {
+	// Key names the bucket. Two charges with one key in one call are summed
+	// first; they must have the same Limits.
+	Key string
+	// Limits are the bucket's limits, all of which must hold.
+	Limits *Limits
+	// Cost is how many tokens are asked for. 0 only looks; below 0 gives
+	// tokens back.
+	Cost int64
+	// Shadow takes the charge out of the group that is charged as a whole: it
+	// is made alone, if there is room, once the group has passed.
+	Shadow bool
+}
+
+// A Result is the answer for one bucket.
+type Result struct {
+	// Allowed says that the bucket has room for the cost. Whether it was
+	// charged depends on the other buckets of the same call.
+	Allowed bool
+	// Limit is the place in Limits of the one that decided: when denied the
+	// one with the longest wait, when allowed the one with the fewest tokens
+	// left, then the longest to full, then the first.
+	Limit int
+	// Remaining is the whole tokens left under that limit.
+	Remaining int64
+	// RetryAfter is the wait until the cost is there. 0 when allowed, Never
+	// if no wait would help.
+	RetryAfter time.Duration
+	// FullIn is the time until that limit is full.
+	FullIn time.Duration
+	// Err says that this bucket could not be read, while the store answered
+	// for the others. The bucket was not charged and the rest means nothing.
+	Err error
+}
+
+// Result describes b, settled, for a charge of cost. With charged, cost has
+// been taken already (or was 0); without, it is what b would lack for it.
+func (b Bucket) Result(ls *Limits, cost int64, charged bool) Result {
+	var best Result
+	for i := range ls.list {
+		r := b.result(ls, i, cost, charged)
+		if i == 0 || r.Tighter(best) {
+			best = r
+		}
+	}
+	return best
+}
+
+// Tighter says that r decides before o, both being answers to one request.
+func (r Result) Tighter(o Result) bool {
+	switch {
+	case r.Allowed != o.Allowed:
+		return !r.Allowed
+	case !r.Allowed:
+		return r.RetryAfter > o.RetryAfter
+	case r.Remaining != o.Remaining:
+		return r.Remaining < o.Remaining
+	default:
+		return r.FullIn > o.FullIn
+	}
+}
+
+func (b Bucket) result(ls *Limits, i int, cost int64, charged bool) Result {
+	l := &ls.list[i]
+	s := l.fresh()
+	if b.states != nil {
+		s = b.states[i]
+	}
+	r := Result{Allowed: true, Limit: i, Remaining: max(l.burst-s.spent, 0), FullIn: micros(l.wait(s, s.spent))}
+	lack := s.spent + cost - l.burst
+	if charged || cost <= 0 || lack <= 0 {
+		return r
+	}
+	r.Allowed, r.RetryAfter = false, Never
+	if cost <= l.burst {
+		r.RetryAfter = micros(l.wait(s, lack))
+	}
+	return r
+}
+
+func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -1,0 +1,17 @@
+// Package descriptors has the entries that name a bucket, and the key that a
+// store keeps it under.
+//
+// A key is unambiguous: every field is written with its length, so that no
+// byte of a client's can imitate a separator. It is bounded in length and
+// printable, and values that are secret or long are hashed. The package knows
+// nothing of rules and limits.
+package descriptors
+
+// An Entry is one key and value, as Envoy uses the words. An ext_authz or HTTP
+// rule builds its own, one for each name in its per.
+type Entry struct {
+	Key, Value string
+}
+
+// A Descriptor is a list of entries in order.
+type Descriptor []Entry
