@@ -53,17 +53,10 @@ func (b Bucket) Settle(ls *Limits, now time.Time) Bucket {
 		return Bucket{}
 	}
 	next := Bucket{at: at, states: ls.adopt(b.states)}
-	lacking := false
 	for i := range next.states {
-		s := &next.states[i]
-		*s = ls.list[i].refill(*s, at-b.at)
-		lacking = lacking || s.spent > 0
+		next.states[i] = ls.list[i].refill(next.states[i], at-b.at)
 	}
-	if !lacking {
-		return Bucket{}
-	}
-	next.fullAt = next.full(ls)
-	return next
+	return next.kept(ls)
 }
 
 // Ahead says that b was last charged after now: the clock has stepped back
@@ -101,7 +94,6 @@ func (b Bucket) Spend(ls *Limits, now time.Time, cost int64) Bucket {
 		return b
 	}
 	next := Bucket{at: now.UnixMicro(), states: make([]state, len(ls.list))}
-	lacking := false
 	for i := range next.states {
 		next.states[i] = ls.list[i].fresh()
 		if b.states != nil {
@@ -112,13 +104,8 @@ func (b Bucket) Spend(ls *Limits, now time.Time, cost int64) Bucket {
 		if s.spent == 0 {
 			s.aux = 0
 		}
-		lacking = lacking || s.spent > 0
 	}
-	if !lacking {
-		return Bucket{}
-	}
-	next.fullAt = next.full(ls)
-	return next
+	return next.kept(ls)
 }
 
 // Take charges b with cost tokens at now. A denied charge leaves b as it was,

@@ -1,0 +1,91 @@
+package bucket
+
+import "time"
+
+// A Part is what one limit lacks in a settled Bucket: the numbers that a
+// script counts in. Both are whole, at least 0 and below 2^53.
+type Part struct {
+	// Spent is the whole tokens taken and not yet back.
+	Spent int64
+	// Aux is how far the next tokens are on their way. With Greedy it is
+	// fraction × Tick + phase: the fraction of a token, in parts of which a
+	// token has Unit, and the µs of the running tick that have passed. With
+	// Interval it is the µs since the period began. It is 0 where Spent is.
+	Aux int64
+}
+
+// FromParts returns the Bucket, settled at now, that lacks parts[i] under
+// limit i of ls. Limits beyond the end of parts lack nothing, and a number that
+// its limit cannot have is brought to the nearest that it can.
+func FromParts(ls *Limits, now time.Time, parts []Part) Bucket {
+	b := Bucket{at: now.UnixMicro(), states: make([]state, len(ls.list))}
+	for i := range ls.list {
+		b.states[i] = ls.list[i].fresh()
+		if i < len(parts) {
+			ls.list[i].set(&b.states[i], parts[i])
+		}
+	}
+	return b.kept(ls)
+}
+
+// Parts returns what each limit of ls lacks in b, which must be settled under
+// ls. It is nil for a full Bucket.
+func (b Bucket) Parts(ls *Limits) []Part {
+	if b.states == nil {
+		return nil
+	}
+	parts := make([]Part, len(ls.list))
+	for i := range parts {
+		parts[i] = Part{Spent: b.states[i].spent, Aux: b.states[i].aux}
+	}
+	return parts
+}
+
+// Terms are the whole numbers in which one limit is counted, for a script that
+// does the arithmetic of this package elsewhere. All are below 2^53.
+type Terms struct {
+	Name   uint32 // a hash of the limit's name, 0 without one
+	Refill Refill
+	PerMS  int64 // the period, ms
+	Tokens int64 // what comes back in a period; 0 denies every charge
+	Burst  int64
+	Tick   int64 // µs: time is counted in whole ticks, 1 or 1000
+	Unit   int64 // the parts of one token
+	Step   int64 // the parts that come with each tick
+}
+
+// Terms returns the numbers of limit i. Unit and Step are of use with Greedy
+// only; Step is 0 with a rate of 0.
+func (ls *Limits) Terms(i int) Terms {
+	l := &ls.list[i]
+	return Terms{
+		Name: l.name, Refill: l.Refill, PerMS: l.perMS, Tokens: l.Tokens,
+		Burst: l.burst, Tick: l.tick, Unit: l.unit, Step: l.step,
+	}
+}
+
+func (l *limit) set(s *state, p Part) {
+	s.spent = min(max(p.Spent, 0), l.burst)
+	if s.spent > 0 {
+		s.aux = min(max(p.Aux, 0), l.auxEnd()-1)
+	}
+}
+
+// auxEnd is the first number that aux cannot be.
+func (l *limit) auxEnd() int64 {
+	if l.Refill == Interval {
+		return l.perUS
+	}
+	return l.unit * l.tick
+}
+
+// kept returns b with its fullAt set, or the zero Bucket if it lacks nothing.
+func (b Bucket) kept(ls *Limits) Bucket {
+	for i := range b.states {
+		if b.states[i].spent > 0 {
+			b.fullAt = b.full(ls)
+			return b
+		}
+	}
+	return Bucket{}
+}
