@@ -1,0 +1,139 @@
+package limiter
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+)
+
+// A Decision is the answer to one request. It is read only.
+type Decision struct {
+	Allowed bool
+	Reason  Reason
+	// Applied and Results belong together, in the file's order. Results is
+	// nil when no store was asked. A Result with an Err was not to be had: its
+	// rule's on_error took its place.
+	Applied []policy.Applied
+	Results []bucket.Result
+	// Deciding is the place of the rule that decided, -1 if none did. It is
+	// never a shadow rule's. With the Reason StoreDown and a denial it is the
+	// place of a rule whose on_error is deny, and its Result means nothing.
+	Deciding int
+	// Refusal is set with the Reason Refused.
+	Refusal *policy.Refusal
+	// Local says that the local store answered for at least one rule.
+	Local bool
+	// Err is what the store said, where it failed for the whole request or
+	// for a bucket of a rule that is not shadow.
+	Err error
+}
+
+// Reason says why a decision came out as it did.
+type Reason uint8
+
+// The reasons. Their String is a metric label.
+const (
+	NoRule        Reason = iota // nothing applied
+	Exempt                      // the policy's exempt
+	Within                      // every bucket that could be asked had room
+	OverLimit                   // a bucket had not
+	Refused                     // an identity was missing
+	StoreDown                   // no store answered, and the rules' on_error allowed; or it denied
+	Canceled                    // the caller went away before the store answered
+	UnknownDomain               // no policy is for this request
+)
+
+var reasons = [...]string{
+	NoRule: "no_rule", Exempt: "exempt", Within: "within", OverLimit: "over_limit",
+	Refused: "refused", StoreDown: "store_down", Canceled: "canceled", UnknownDomain: "unknown_domain",
+}
+
+// String returns the reason's label.
+func (r Reason) String() string {
+	if int(r) >= len(reasons) {
+		return fmt.Sprintf("reason(%d)", uint8(r))
+	}
+	return reasons[r]
+}
+
+// Cause says in a word of ours, fit for a label, why the store failed: what
+// Err's Cause method says, or "other". It is "" without an Err.
+func (d *Decision) Cause() string {
+	if d.Err == nil {
+		return ""
+	}
+	var c interface{ Cause() string }
+	if errors.As(d.Err, &c) {
+		return c.Cause()
+	}
+	return "other"
+}
+
+// ShadowDenied says that the rule at place i is in shadow and would have
+// denied the request.
+func (d *Decision) ShadowDenied(i int) bool {
+	return i < len(d.Results) && d.Applied[i].Shadow && d.Results[i].Err == nil && !d.Results[i].Allowed
+}
+
+// Tightest returns the place, from from up to but not including to, of the
+// rule that decides among those: denied the longest wait, allowed the fewest
+// tokens left, then the longest to full, then the first. It is -1 if none of
+// them has a result and is not in shadow.
+func (d *Decision) Tightest(from, to int) int {
+	best := -1
+	for i := from; i < min(to, len(d.Results)); i++ {
+		if d.Applied[i].Shadow || d.Results[i].Err != nil {
+			continue
+		}
+		if best < 0 || d.Results[i].Tighter(d.Results[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// conclude decides by the results that are there.
+func (d *Decision) conclude() {
+	d.Allowed, d.Reason, d.Deciding = true, Within, d.Tightest(0, len(d.Results))
+	switch {
+	case d.Deciding >= 0 && !d.Results[d.Deciding].Allowed:
+		d.Allowed, d.Reason = false, OverLimit
+	case d.Deciding < 0 && d.Err != nil:
+		d.Reason = StoreDown
+	}
+}
+
+// fail marks every result as not to be had.
+func (d *Decision) fail(err error) {
+	for i := range d.Results {
+		d.Results[i] = bucket.Result{Err: err}
+	}
+}
+
+// lacks says that the bucket at place i could not be read, and that its rule
+// wants o for that.
+func (d *Decision) lacks(i int, o policy.OnError) bool {
+	a := &d.Applied[i]
+	return d.Results[i].Err != nil && !a.Shadow && a.Rule.OnError == o
+}
+
+// unread returns the first place that lacks o, or -1.
+func (d *Decision) unread(o policy.OnError) int {
+	for i := range d.Results {
+		if d.lacks(i, o) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (d *Decision) unreadErr() error {
+	for i := range d.Results {
+		if d.Results[i].Err != nil && !d.Applied[i].Shadow {
+			return d.Results[i].Err
+		}
+	}
+	return nil
+}
