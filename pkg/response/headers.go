@@ -1,0 +1,125 @@
+package response
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sluice-mesh/sluice/pkg/limiter"
+)
+
+// A field is one of the header names that a policy may change.
+type field int
+
+const (
+	limit field = iota
+	remaining
+	reset
+	retryAfter
+	policyField
+)
+
+// name returns the header's own name or the policy's for it.
+func name(o limiter.Outcome, f field) string {
+	own, given := [...]string{
+		limit: "X-RateLimit-Limit", remaining: "X-RateLimit-Remaining", reset: "X-RateLimit-Reset",
+		retryAfter: "Retry-After", policyField: "RateLimit-Policy",
+	}[f], ""
+	if h := o.Rule.Headers; h != nil {
+		given = [...]string{
+			limit: h.Limit, remaining: h.Remaining, reset: h.Reset, retryAfter: h.RetryAfter, policyField: h.Policy,
+		}[f]
+	}
+	if given != "" {
+		return given
+	}
+	return own
+}
+
+// limitHeaders returns the headers of the families that the rule's file asks
+// for, with room for the few that a denial adds.
+func limitHeaders(o limiter.Outcome) []Header {
+	x, ietf := o.Families()
+	if !x && !ietf {
+		return nil
+	}
+	hs := make([]Header, 0, 8)
+	if x {
+		hs = append(hs, Header{name(o, limit), decimal(o.Limit.Burst)}, Header{name(o, remaining), decimal(o.Remaining)})
+		if !o.Hopeless {
+			hs = append(hs, Header{name(o, reset), decimal(o.Seconds())})
+		}
+	}
+	if ietf {
+		hs = append(hs, Header{name(o, policyField), ietfPolicy(o)}, Header{"RateLimit", ietfLimit(o)})
+	}
+	return hs
+}
+
+// ietfPolicy writes the limit as draft-ietf-httpapi-ratelimit-headers has it.
+// Its window is the time in which the whole burst comes back, so that a client
+// that spreads q over w is never denied.
+func ietfPolicy(o limiter.Outcome) string {
+	b := append(quoted(o.Rule.Name), ";q="...)
+	b = strconv.AppendInt(b, o.Limit.Burst, 10)
+	if w := o.Window(); w > 0 {
+		b = strconv.AppendInt(append(b, ";w="...), w, 10)
+	}
+	return string(b)
+}
+
+func ietfLimit(o limiter.Outcome) string {
+	b := append(quoted(o.Rule.Name), ";r="...)
+	b = strconv.AppendInt(b, o.Remaining, 10)
+	if !o.Hopeless {
+		b = strconv.AppendInt(append(b, ";t="...), o.Seconds(), 10)
+	}
+	return string(b)
+}
+
+// quoted writes s as a string of a structured field, which is printable ASCII.
+// Other characters become a question mark each.
+func quoted(s string) []byte {
+	b := append(make([]byte, 0, len(s)+32), '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < ' ' || r > '~':
+			b = append(b, '?')
+		default:
+			b = append(b, byte(r))
+		}
+	}
+	return append(b, '"')
+}
+
+// contentType returns a body's type, plain text unless the rule says it.
+func contentType(s string) string {
+	if s == "" {
+		return "text/plain"
+	}
+	return text(s)
+}
+
+// text returns s without control bytes and without what is not UTF-8: it may
+// stand in a header and in a protobuf string.
+func text(s string) string {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f || s[i] >= utf8.RuneSelf {
+			return strings.Map(printable, strings.ToValidUTF8(s, ""))
+		}
+	}
+	return s
+}
+
+// printable drops the control characters of ASCII and of Latin-1, whose bytes
+// some readers take for the former.
+func printable(r rune) rune {
+	if r < ' ' || (r >= 0x7f && r < 0xa0) {
+		return -1
+	}
+	return r
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

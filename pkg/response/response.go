@@ -1,0 +1,184 @@
+// Package response turns a decision into an answer: status, headers and body
+// as plain values, which each door then says in its own words.
+//
+// It knows nothing of Envoy, gRPC or HTTP servers, and asks no store. Whatever
+// a client wrote comes out harmless: no value holds a control byte, and what
+// a body repeats is escaped for the body's type.
+package response
+
+import (
+	"strconv"
+
+	"github.com/sluice-mesh/sluice/pkg/limiter"
+)
+
+// A Request is what an answer may repeat of the request, as it came.
+type Request struct {
+	Path   string // the query, if there is one, is never repeated
+	Method string
+	Host   string
+	// GRPC says that the client speaks gRPC and reads grpc-status.
+	GRPC bool
+}
+
+// A Header is one header line.
+type Header struct{ Name, Value string }
+
+// A Response is the answer to one request.
+type Response struct {
+	Allowed bool
+	// Status is the HTTP status, 200 when allowed.
+	Status int
+	// Code is the gRPC status code that says the same, 0 when allowed.
+	Code int
+	// Headers are for the client, in a fixed order, each name once.
+	Headers []Header
+	// Body is empty when allowed, and unless the rule has one.
+	Body string
+	// Metadata are facts about the decision for the proxy's logs and later
+	// filters: rule, allowed, remaining, limit and retry_after, as far as
+	// there is something to say.
+	Metadata []Header
+}
+
+// The gRPC status codes that answers use.
+const (
+	codeOK                = 0
+	codeUnknown           = 2
+	codeInvalidArgument   = 3
+	codePermissionDenied  = 7
+	codeResourceExhausted = 8
+	codeUnimplemented     = 12
+	codeUnavailable       = 14
+	codeUnauthenticated   = 16
+)
+
+const (
+	statusOK              = 200
+	statusTooManyRequests = 429
+	statusUnavailable     = 503
+)
+
+// For returns the answer that d is worth. A denial by a limit is the rule's
+// status (429 unless it says otherwise) and gRPC's RESOURCE_EXHAUSTED; a
+// denial because the store is down is 503 and UNAVAILABLE, and says nothing of
+// why; a missing identity is its own status, with gRPC's UNAUTHENTICATED for
+// 401, PERMISSION_DENIED for 403, INVALID_ARGUMENT for 400, and otherwise the
+// code that gRPC clients make of that status.
+func For(d limiter.Decision, r Request) Response {
+	switch {
+	case d.Allowed:
+		return allow(&d)
+	case d.Reason == limiter.OverLimit:
+		return deny(&d, r)
+	case d.Reason == limiter.Refused:
+		return refuse(&d, r)
+	default:
+		return unavailable(&d, r)
+	}
+}
+
+func allow(d *limiter.Decision) Response {
+	resp := Response{Allowed: true, Status: statusOK}
+	if d.Deciding < 0 {
+		resp.Metadata = allowedAlone
+		return resp
+	}
+	o := d.Outcome(d.Deciding)
+	resp.Headers = limitHeaders(o)
+	resp.Metadata = metadata(o)
+	return resp
+}
+
+func deny(d *limiter.Decision, r Request) Response {
+	o := d.Outcome(d.Deciding)
+	rule := o.Rule
+	resp := Response{Status: rule.Deny.Status, Code: codeResourceExhausted, Metadata: metadata(o)}
+	if resp.Status == 0 {
+		resp.Status = statusTooManyRequests
+	}
+	resp.Headers = limitHeaders(o)
+	if !o.Hopeless {
+		resp.add(name(o, retryAfter), decimal(o.Seconds()))
+	}
+	resp.limited(r)
+	if rule.Deny.Body != "" {
+		resp.Body = body(o, r)
+		resp.add("content-type", contentType(rule.Deny.ContentType))
+	}
+	return resp
+}
+
+func unavailable(d *limiter.Decision, r Request) Response {
+	resp := Response{Status: statusUnavailable, Code: codeUnavailable, Metadata: deniedAlone}
+	if d.Deciding >= 0 {
+		resp.Metadata = []Header{{"rule", text(d.Applied[d.Deciding].Rule.Name)}, denied}
+	}
+	resp.limited(r)
+	return resp
+}
+
+func refuse(d *limiter.Decision, r Request) Response {
+	resp := Response{Status: d.Refusal.Status, Code: codeFor(d.Refusal.Status), Metadata: deniedAlone}
+	if d.Refusal.Rule != nil {
+		resp.Metadata = []Header{{"rule", text(d.Refusal.Rule.Name)}, denied}
+	}
+	if r.GRPC {
+		resp.add("grpc-status", strconv.Itoa(resp.Code))
+	}
+	return resp
+}
+
+// limited adds what keeps an Envoy between us and the client from trying
+// again, and what tells a gRPC client why.
+func (resp *Response) limited(r Request) {
+	resp.add("x-envoy-ratelimited", "true")
+	if r.GRPC {
+		resp.add("grpc-status", strconv.Itoa(resp.Code))
+	}
+}
+
+func (resp *Response) add(name, value string) {
+	resp.Headers = append(resp.Headers, Header{name, value})
+}
+
+// codeFor returns the gRPC code of a refusal. Beyond the first three it is
+// what a gRPC client makes of the HTTP status.
+func codeFor(status int) int {
+	switch status {
+	case 401:
+		return codeUnauthenticated
+	case 403:
+		return codePermissionDenied
+	case 400:
+		return codeInvalidArgument
+	case 404:
+		return codeUnimplemented
+	case statusTooManyRequests:
+		return codeResourceExhausted
+	default:
+		return codeUnknown
+	}
+}
+
+var (
+	allowed = Header{"allowed", "true"}
+	denied  = Header{"allowed", "false"}
+
+	allowedAlone = []Header{allowed}
+	deniedAlone  = []Header{denied}
+)
+
+func metadata(o limiter.Outcome) []Header {
+	m := make([]Header, 0, 5)
+	m = append(m, Header{"rule", text(o.Rule.Name)}, allowed,
+		Header{"remaining", decimal(o.Remaining)}, Header{"limit", decimal(o.Limit.Burst)})
+	if o.Allowed {
+		return m
+	}
+	m[1] = denied
+	if o.Hopeless {
+		return m
+	}
+	return append(m, Header{"retry_after", decimal(o.Seconds())})
+}
