@@ -15,60 +15,62 @@ import "time"
 // the receiver as it was, so it is safe for concurrent use as long as nobody
 // assigns to it.
 type Bucket struct {
-	at     int64 // µs: the moment of the last charge
-	fullAt int64 // µs: from then on the bucket is full under any limit
-	states []state
-}
-
-// A state is what one limit lacks at the bucket's at. It repeats the limit
-// that wrote it, so that a changed limit is seen when the state is next read.
-type state struct {
-	name   uint32 // a hash of the limit's name, 0 without one
-	refill Refill
-	perMS  int64 // the period, ms
-	tokens int64 // the rate's tokens
-	spent  int64 // whole tokens taken and not yet back
-	aux    int64 // how far the next tokens are on their way; see refill.go
+	at     int64   // µs: the moment of the last charge
+	fullAt int64   // µs: from then on the bucket is full under any limit
+	ls     *Limits // that it was last charged under; nil when full
+	few    [2]Part // what the first limits lack at the moment at
+	more   []Part  // what the others lack: shared by copies, never assigned to
 }
 
 // At returns the moment of the last charge and the moment from which b is full
 // under any limit, both zero for a full Bucket.
 func (b Bucket) At() (charged, full time.Time) {
-	if b.states == nil {
+	if b.Full() {
 		return time.Time{}, time.Time{}
 	}
 	return time.UnixMicro(b.at), time.UnixMicro(b.fullAt)
 }
 
 // Full says that b holds nothing worth keeping: it equals a Bucket that was
-// never charged.
-func (b Bucket) Full() bool { return b.states == nil }
+// never charged. A Bucket becomes so by Settle or by a refund, never by time
+// alone.
+func (b Bucket) Full() bool { return b.ls == nil }
 
 // Settle returns b as it stands at now under ls. A b from the future, left by
-// a clock that stepped back, is first moved to now with nothing gained.
+// a clock that stepped back, is first moved to now with nothing gained. A b
+// that was charged under other limits keeps what was spent under the one of
+// the same name, else period, else place, up to the new burst.
 func (b Bucket) Settle(ls *Limits, now time.Time) Bucket {
 	at := now.UnixMicro()
 	b = b.moved(at)
-	if b.states == nil || at >= b.fullAt {
+	if b.Full() || at >= b.fullAt {
 		return Bucket{}
 	}
-	next := Bucket{at: at, states: ls.adopt(b.states)}
-	for i := range next.states {
-		next.states[i] = ls.list[i].refill(next.states[i], at-b.at)
+	if b.ls == ls && b.at == at {
+		return b
 	}
-	return next.kept(ls)
+	next := blank(ls, at)
+	from := ls.match(b.ls)
+	for i := range ls.list {
+		if j := from[i]; j >= 0 {
+			l := &ls.list[i]
+			next.set(i, l.refill(l.adopt(&b.ls.list[j], b.part(int(j))), at-b.at))
+		}
+	}
+	return next.kept()
 }
 
 // Ahead says that b was last charged after now: the clock has stepped back
-// since. A store then keeps Moved(now), even when the charge is denied.
-func (b Bucket) Ahead(now time.Time) bool { return b.states != nil && b.at > now.UnixMicro() }
+// since. A store then keeps Moved(now), even when the charge is denied, so
+// that the wait it answered is true.
+func (b Bucket) Ahead(now time.Time) bool { return !b.Full() && b.at > now.UnixMicro() }
 
 // Moved returns b with its last charge at now if it was later, and nothing
 // gained; otherwise b.
 func (b Bucket) Moved(now time.Time) Bucket { return b.moved(now.UnixMicro()) }
 
 func (b Bucket) moved(at int64) Bucket {
-	if b.states != nil && b.at > at {
+	if !b.Full() && b.at > at {
 		b.fullAt -= b.at - at
 		b.at = at
 	}
@@ -76,65 +78,92 @@ func (b Bucket) moved(at int64) Bucket {
 }
 
 // Holds says that every limit of ls has cost tokens in b, which must be
-// settled. A cost of 0 or below always finds room, except that a rate of 0
-// refuses nothing but a look.
+// settled. A cost of 0 or below always finds room, even under a rate of 0.
 func (b Bucket) Holds(ls *Limits, cost int64) bool {
 	for i := range ls.list {
-		if cost > 0 && cost > ls.list[i].burst-b.spent(i) {
+		if cost > 0 && cost > ls.list[i].burst-b.part(i).Spent {
 			return false
 		}
 	}
 	return true
 }
 
-// Spend returns b, settled at now, with cost tokens taken from every limit; a
-// negative cost gives tokens back, up to full. The caller has asked Holds.
+// Spend returns b, settled at now, with cost tokens taken from every limit, or
+// all that are there if they are fewer; a negative cost gives tokens back, up
+// to full. Under a rate of 0 there is nothing to take and nothing is given
+// back, lest a bucket come out full once there is a rate again.
 func (b Bucket) Spend(ls *Limits, now time.Time, cost int64) Bucket {
-	if cost == 0 || (cost < 0 && b.states == nil) {
+	if !ls.counts(cost) {
 		return b
 	}
-	next := Bucket{at: now.UnixMicro(), states: make([]state, len(ls.list))}
-	for i := range next.states {
-		next.states[i] = ls.list[i].fresh()
-		if b.states != nil {
-			next.states[i] = b.states[i]
+	next := blank(ls, now.UnixMicro())
+	for i := range ls.list {
+		p := b.part(i)
+		p.Spent = max(min(p.Spent+clamp(cost), ls.list[i].burst), 0)
+		if p.Spent == 0 {
+			p.Aux = 0
 		}
-		s := &next.states[i]
-		s.spent = max(s.spent+cost, 0)
-		if s.spent == 0 {
-			s.aux = 0
-		}
+		next.set(i, p)
 	}
-	return next.kept(ls)
+	return next.kept()
 }
 
 // Take charges b with cost tokens at now. A denied charge leaves b as it was,
-// but for Moved. It is Settle, Holds, Spend and Result for a bucket that is
-// charged alone.
+// but for Moved; a cost of 0 leaves it altogether. It is Settle, Holds, Spend
+// and Result for a bucket that is charged alone.
 func (b Bucket) Take(ls *Limits, now time.Time, cost int64) (Bucket, Result) {
 	settled := b.Settle(ls, now)
 	if !settled.Holds(ls, cost) {
 		return b.Moved(now), settled.Result(ls, cost, false)
 	}
-	next := settled.Spend(ls, now, cost)
-	if cost == 0 {
+	if !ls.counts(cost) {
 		return b, settled.Result(ls, cost, true)
 	}
+	next := settled.Spend(ls, now, cost)
 	return next, next.Result(ls, cost, true)
 }
 
-func (b Bucket) spent(i int) int64 {
-	if b.states == nil {
-		return 0
+// blank is a Bucket at the moment at that lacks nothing yet.
+func blank(ls *Limits, at int64) Bucket {
+	b := Bucket{at: at, ls: ls}
+	if n := len(ls.list) - len(b.few); n > 0 {
+		b.more = make([]Part, n)
 	}
-	return b.states[i].spent
+	return b
 }
 
-// full returns when the last of b's limits is full again.
-func (b Bucket) full(ls *Limits) int64 {
+// kept returns b, just made, with its fullAt; or the zero Bucket if it lacks
+// nothing.
+func (b Bucket) kept() Bucket {
 	var wait int64
-	for i := range b.states {
-		wait = max(wait, ls.list[i].wait(b.states[i], b.states[i].spent))
+	for i := range b.ls.list {
+		p := b.part(i)
+		wait = max(wait, b.ls.list[i].wait(p, p.Spent))
 	}
-	return b.at + wait
+	if wait == 0 {
+		return Bucket{}
+	}
+	b.fullAt = b.at + wait
+	return b
+}
+
+// part is what limit i lacks: nothing in a full b.
+func (b *Bucket) part(i int) Part {
+	switch {
+	case b.ls == nil:
+		return Part{}
+	case i < len(b.few):
+		return b.few[i]
+	default:
+		return b.more[i-len(b.few)]
+	}
+}
+
+// set is for a b that blank has just made.
+func (b *Bucket) set(i int, p Part) {
+	if i < len(b.few) {
+		b.few[i] = p
+		return
+	}
+	b.more[i-len(b.few)] = p
 }

@@ -3,6 +3,7 @@ package bucket
 import (
 	"fmt"
 	"hash/fnv"
+	"math/bits"
 	"time"
 )
 
@@ -58,10 +59,13 @@ type Limit struct {
 
 // Limits are the limits of one bucket, checked and ready for arithmetic. They
 // never change and are safe for concurrent use.
-type Limits struct{ list []limit }
+type Limits struct {
+	list   []limit
+	closed bool // one of them has a rate of 0
+}
 
 // A limit is a Limit with what its arithmetic needs. In greedy arithmetic a
-// token is worth unit parts and each tick brings step of them.
+// token is worth unit parts, of which each tick brings step.
 type limit struct {
 	Limit
 	name  uint32
@@ -90,6 +94,7 @@ func NewLimits(limits ...Limit) (*Limits, error) {
 			return nil, err
 		}
 		ls.list[i] = ready
+		ls.closed = ls.closed || ready.Tokens == 0
 	}
 	return ls, nil
 }
@@ -103,12 +108,20 @@ func (ls *Limits) Len() int { return len(ls.list) }
 // At returns limit i, with its Burst filled in.
 func (ls *Limits) At(i int) Limit { return ls.list[i].Limit }
 
+// Closed says that one of the limits has a rate of 0: every charge is denied,
+// and a refund, though it is allowed, leaves the bucket as it was.
+func (ls *Limits) Closed() bool { return ls.closed }
+
+// counts says that a bucket is written for a cost that it has room for.
+func (ls *Limits) counts(cost int64) bool { return cost != 0 && !ls.closed }
+
 // A RangeError says which field of which limit cannot be counted exactly.
 type RangeError struct {
 	Index int    // of the limit
 	Field string // tokens, per, burst, refill or limits
 	Found string
 	Want  string
+	Most  int64 // the largest tokens or burst that fits the rest of the limit; 0 for other fields
 }
 
 // Error says what was found and what was wanted.
@@ -130,32 +143,49 @@ func (l Limit) ready() (limit, *RangeError) {
 	if l.Tokens == 0 {
 		return r, nil
 	}
-	for _, r.tick = range []int64{1, 1000} {
-		ticks := r.perUS / r.tick
-		common := gcd(l.Tokens, ticks)
-		r.unit, r.step = ticks/common, l.Tokens/common
-		if r.burst <= (exact-1)/r.unit {
-			return r, nil
+	if r.count(1); r.burst > r.most() {
+		r.count(1000)
+	}
+	if most := r.most(); r.burst < 0 || r.burst > most {
+		return limit{}, &RangeError{
+			Field: "burst", Found: fmt.Sprint(l.Burst), Want: fmt.Sprintf("1 to %d at this rate", most), Most: most,
 		}
 	}
-	return limit{}, &RangeError{Field: "burst", Found: fmt.Sprint(l.Burst), Want: fmt.Sprintf("at most %d at this rate", (exact-1)/r.unit)}
+	return r, nil
 }
 
 func (l Limit) check() *RangeError {
 	switch {
 	case l.Tokens < 0 || l.Tokens >= exact:
-		return &RangeError{Field: "tokens", Found: fmt.Sprint(l.Tokens), Want: fmt.Sprintf("0 to %d", int64(exact-1))}
-	case l.Burst < 0 || l.Burst >= exact:
-		return &RangeError{Field: "burst", Found: fmt.Sprint(l.Burst), Want: fmt.Sprintf("1 to %d", int64(exact-1))}
+		return &RangeError{Field: "tokens", Found: fmt.Sprint(l.Tokens), Want: fmt.Sprintf("0 to %d", int64(exact-1)), Most: exact - 1}
 	case l.Per < time.Millisecond || l.Per%time.Millisecond != 0 || l.Per > maxFill:
 		return &RangeError{Field: "per", Found: l.Per.String(), Want: "whole milliseconds, from 1ms to 100 years"}
 	case l.Refill > Interval:
 		return &RangeError{Field: "refill", Found: l.Refill.String(), Want: "greedy or interval"}
-	case l.Tokens > 0 && float64(l.Burst)/float64(l.Tokens)*float64(l.Per) > float64(maxFill):
-		most := int64(float64(maxFill) / float64(l.Per) * float64(l.Tokens))
-		return &RangeError{Field: "burst", Found: fmt.Sprint(l.Burst), Want: fmt.Sprintf("at most %d: an empty bucket must fill within 100 years", most)}
 	}
 	return nil
+}
+
+// count sets l to be counted in ticks of so many µs.
+func (l *limit) count(tick int64) {
+	ticks := l.perUS / tick
+	common := gcd(l.Tokens, ticks)
+	l.tick, l.unit, l.step = tick, ticks/common, l.Tokens/common
+}
+
+// most returns the largest burst that can be counted in l's ticks and that an
+// empty bucket fills in time.
+func (l *limit) most() int64 {
+	fill, per := uint64(maxFill.Microseconds()), uint64(l.perUS)
+	if l.Refill == Interval {
+		fill -= fill % per
+	}
+	most := uint64((exact - 1) / l.unit)
+	if hi, lo := bits.Mul64(fill, uint64(l.Tokens)); hi < per {
+		tokens, _ := bits.Div64(hi, lo, per)
+		most = min(most, tokens)
+	}
+	return int64(most)
 }
 
 // nameHash returns 0 for no name, and never 0 for one.

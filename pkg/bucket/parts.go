@@ -18,31 +18,34 @@ type Part struct {
 // limit i of ls. Limits beyond the end of parts lack nothing, and a number that
 // its limit cannot have is brought to the nearest that it can.
 func FromParts(ls *Limits, now time.Time, parts []Part) Bucket {
-	b := Bucket{at: now.UnixMicro(), states: make([]state, len(ls.list))}
+	b := blank(ls, now.UnixMicro())
 	for i := range ls.list {
-		b.states[i] = ls.list[i].fresh()
 		if i < len(parts) {
-			ls.list[i].set(&b.states[i], parts[i])
+			b.set(i, ls.list[i].possible(parts[i]))
 		}
 	}
-	return b.kept(ls)
+	return b.kept()
 }
 
 // Parts returns what each limit of ls lacks in b, which must be settled under
 // ls. It is nil for a full Bucket.
 func (b Bucket) Parts(ls *Limits) []Part {
-	if b.states == nil {
+	if b.Full() {
 		return nil
 	}
 	parts := make([]Part, len(ls.list))
 	for i := range parts {
-		parts[i] = Part{Spent: b.states[i].spent, Aux: b.states[i].aux}
+		parts[i] = b.part(i)
 	}
 	return parts
 }
 
 // Terms are the whole numbers in which one limit is counted, for a script that
 // does the arithmetic of this package elsewhere. All are below 2^53.
+//
+// A script that finds a Part written under other terms keeps Spent, up to
+// Burst, and drops Aux unless Refill and PerMS are the same and, with Greedy,
+// Tokens and Tick too: only then do the next tokens come at the same moments.
 type Terms struct {
 	Name   uint32 // a hash of the limit's name, 0 without one
 	Refill Refill
@@ -54,8 +57,8 @@ type Terms struct {
 	Step   int64 // the parts that come with each tick
 }
 
-// Terms returns the numbers of limit i. Unit and Step are of use with Greedy
-// only; Step is 0 with a rate of 0.
+// Terms returns the numbers of limit i. Tick, Unit and Step are of use with
+// Greedy only; Step is 0 with a rate of 0.
 func (ls *Limits) Terms(i int) Terms {
 	l := &ls.list[i]
 	return Terms{
@@ -64,28 +67,15 @@ func (ls *Limits) Terms(i int) Terms {
 	}
 }
 
-func (l *limit) set(s *state, p Part) {
-	s.spent = min(max(p.Spent, 0), l.burst)
-	if s.spent > 0 {
-		s.aux = min(max(p.Aux, 0), l.auxEnd()-1)
+func (l *limit) possible(p Part) Part {
+	p.Spent = min(max(p.Spent, 0), l.burst)
+	if p.Spent == 0 {
+		return Part{}
 	}
-}
-
-// auxEnd is the first number that aux cannot be.
-func (l *limit) auxEnd() int64 {
+	end := l.unit * l.tick
 	if l.Refill == Interval {
-		return l.perUS
+		end = l.perUS
 	}
-	return l.unit * l.tick
-}
-
-// kept returns b with its fullAt set, or the zero Bucket if it lacks nothing.
-func (b Bucket) kept(ls *Limits) Bucket {
-	for i := range b.states {
-		if b.states[i].spent > 0 {
-			b.fullAt = b.full(ls)
-			return b
-		}
-	}
-	return Bucket{}
+	p.Aux = min(max(p.Aux, 0), end-1)
+	return p
 }

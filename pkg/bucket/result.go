@@ -7,8 +7,8 @@ const Never time.Duration = 1<<63 - 1
 
 // A Charge asks the bucket under Key for tokens.
 type Charge struct {
-	// Key names the bucket. Two charges with one key in one call are summed
-	// first; they must have the same Limits.
+	// Key names the bucket. The costs of several charges on one key in one
+	// call are summed first; see Group.
 	Key string
 	// Limits are the bucket's limits, all of which must hold.
 	Limits *Limits
@@ -44,7 +44,7 @@ type Result struct {
 // Result describes b, settled, for a charge of cost. With charged, cost has
 // been taken already (or was 0); without, it is what b would lack for it.
 func (b Bucket) Result(ls *Limits, cost int64, charged bool) Result {
-	var best Result
+	best := Result{Allowed: true}
 	for i := range ls.list {
 		r := b.result(ls, i, cost, charged)
 		if i == 0 || r.Tighter(best) {
@@ -69,19 +69,15 @@ func (r Result) Tighter(o Result) bool {
 }
 
 func (b Bucket) result(ls *Limits, i int, cost int64, charged bool) Result {
-	l := &ls.list[i]
-	s := l.fresh()
-	if b.states != nil {
-		s = b.states[i]
-	}
-	r := Result{Allowed: true, Limit: i, Remaining: max(l.burst-s.spent, 0), FullIn: micros(l.wait(s, s.spent))}
-	lack := s.spent + cost - l.burst
-	if charged || cost <= 0 || lack <= 0 {
+	l, p := &ls.list[i], b.part(i)
+	left := l.burst - p.Spent
+	r := Result{Allowed: true, Limit: i, Remaining: left, FullIn: micros(l.wait(p, p.Spent))}
+	if charged || cost <= left || cost <= 0 {
 		return r
 	}
 	r.Allowed, r.RetryAfter = false, Never
 	if cost <= l.burst {
-		r.RetryAfter = micros(l.wait(s, lack))
+		r.RetryAfter = micros(l.wait(p, cost-left))
 	}
 	return r
 }
