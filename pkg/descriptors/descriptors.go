@@ -7,6 +7,8 @@
 // nothing of rules and limits.
 package descriptors
 
+import "strings"
+
 // An Entry is one key and value, as Envoy uses the words. An ext_authz or HTTP
 // rule builds its own, one for each name in its per.
 type Entry struct {
@@ -15,3 +17,10 @@ type Entry struct {
 
 // A Descriptor is a list of entries in order.
 type Descriptor []Entry
+
+// Split reads an entry as it is written in a rule: key=value, split at the
+// first =, or a key alone, which is hasValue false.
+func Split(s string) (e Entry, hasValue bool) {
+	e.Key, e.Value, hasValue = strings.Cut(s, "=")
+	return e, hasValue
+}

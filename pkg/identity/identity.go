@@ -6,7 +6,10 @@
 // unless the policy's author said so.
 package identity
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // Attributes are what the proxy told us of one request. They are read only
 // once made, and may share memory with the message they came from.
@@ -56,3 +59,19 @@ const (
 	FromChain                 // a forwarded header, as far as the trusted edge vouches for it
 	FromStamp                 // Envoy's own word
 )
+
+// String returns the word for e in an explanation.
+func (e Evidence) String() string {
+	switch e {
+	case Missing:
+		return "missing"
+	case FromPeer:
+		return "peer"
+	case FromChain:
+		return "chain"
+	case FromStamp:
+		return "stamp"
+	default:
+		return fmt.Sprintf("evidence(%d)", uint8(e))
+	}
+}
