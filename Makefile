@@ -1,0 +1,27 @@
+# What a developer runs. `make` alone lists it.
+
+STORE ?= memory
+
+.PHONY: help demo test lint fmt build tools
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
+
+demo: build ## a real Envoy asking extauthz, on this machine; STORE=redis keeps the buckets in Redis
+	@go build -o bin/demo ./test/demo
+	@hack/demo $(STORE)
+
+test: ## every test: unit, race, stores on real servers, end to end; CI=1 fails what would be skipped
+	@hack/test
+
+lint: ## formatting, go vet, and the linters of .golangci.yml
+	@hack/lint
+
+fmt: ## write every Go file as gofumpt would
+	@$$(hack/tool gofumpt) -w .
+
+build: ## bin/extauthz
+	@go build -o bin/extauthz ./cmd/extauthz
+
+tools: ## linters, Envoy and Valkey into .tools/, at the versions of hack/tools.env
+	@hack/tool golangci-lint gofumpt envoy valkey
