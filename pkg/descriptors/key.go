@@ -70,10 +70,11 @@ const (
 )
 
 // Key returns the key of the bucket that the rule of a domain has for values:
-// printable, at most MaxKey bytes, with one pair of braces at its start. Keys
-// are equal if and only if domain, rule, kinds and texts are, hash collisions
-// apart. Keys whose first values are equal have the same text in the braces,
-// which clients can neither choose nor foretell without the hash key.
+// printable, at most MaxKey bytes, with one pair of braces at its start. Where
+// the domain, the rule, a kind, a text or the number of values differs, the key
+// differs, as surely as 128 bits of a hash do. Keys whose first values are equal
+// have the same text in the braces, which nobody can choose without the hash
+// key.
 func (k Keyer) Key(domain, rule string, values ...Value) string {
 	var space [512]byte
 	b := append(space[:0], '{')
@@ -94,19 +95,16 @@ func (k Keyer) Key(domain, rule string, values ...Value) string {
 
 // appendTag appends a hash of the first value, or of the rule if there is none.
 func (k Keyer) appendTag(b []byte, rule string, values []Value) []byte {
-	var space [256]byte
-	text := space[:0]
-	switch {
-	case len(values) == 0:
-		text = append(text, rule...)
-	default:
-		v := values[0]
-		text = strconv.AppendInt(text, int64(len(v.Kind)), 10)
-		text = append(text, ':')
-		text = append(text, v.Kind...)
-		text = k.appendValue(text, v)
+	if len(values) == 0 {
+		return appendHash(b, k, ofTag, rule, tagLen)
 	}
-	return k.appendHash(b, ofTag, string(text), tagLen)
+	var space [256]byte
+	v := values[0]
+	text := strconv.AppendInt(space[:0], int64(len(v.Kind)), 10)
+	text = append(text, ':')
+	text = append(text, v.Kind...)
+	text = k.appendValue(text, v)
+	return appendHash(b, k, ofTag, text, tagLen)
 }
 
 func (k Keyer) appendValue(b []byte, v Value) []byte {
@@ -114,7 +112,7 @@ func (k Keyer) appendValue(b []byte, v Value) []byte {
 	case Shared:
 		return append(b, shareMark)
 	case Hidden:
-		return k.appendHash(append(b, hashMark), ofField, v.Text, hashLen)
+		return appendHash(append(b, hashMark), k, ofField, v.Text, hashLen)
 	default:
 		return k.appendField(b, v.Text)
 	}
@@ -124,7 +122,7 @@ func (k Keyer) appendValue(b []byte, v Value) []byte {
 func (k Keyer) appendField(b []byte, s string) []byte {
 	n := escapedLen(s)
 	if n > maxField {
-		return k.appendHash(append(b, hashMark), ofField, s, hashLen)
+		return appendHash(append(b, hashMark), k, ofField, s, hashLen)
 	}
 	b = strconv.AppendInt(b, int64(n), 10)
 	b = append(b, ':')
@@ -134,32 +132,34 @@ func (k Keyer) appendField(b []byte, s string) []byte {
 	return appendEscaped(b, s)
 }
 
-// cut makes a key of at most MaxKey bytes of the longer b.
+// cut makes a key of MaxKey bytes of b, which is longer.
 func (k Keyer) cut(b []byte, body int) []byte {
-	sum := k.sum(ofKey, string(b[body:]))
-	copy(b[body+1:], b[body:MaxKey-hashLen])
+	sum := hash(k, ofKey, b[body:])
+	copy(b[body+1:], b[body:MaxKey-hashLen-1])
 	b[body] = longMark
-	return appendSum(b[:MaxKey-hashLen], sum, hashLen)
+	return base64.RawURLEncoding.AppendEncode(b[:MaxKey-hashLen], sum[:])[:MaxKey]
 }
 
-// appendHash appends n letters of the keyed hash of s.
-func (k Keyer) appendHash(b []byte, use byte, s string, n int) []byte {
-	return appendSum(b, k.sum(use, s), n)
+// appendHash appends n letters of the keyed hash of text.
+func appendHash[T string | []byte](b []byte, k Keyer, use byte, text T, n int) []byte {
+	sum := hash(k, use, text)
+	return base64.RawURLEncoding.AppendEncode(b, sum[:])[:len(b)+n]
 }
 
-func appendSum(b []byte, sum [sha256.Size]byte, n int) []byte {
-	end := len(b) + n
-	return base64.RawURLEncoding.AppendEncode(b, sum[:])[:end]
-}
-
-// sum is the keyed hash of s. The key has a fixed length and one byte says what
-// the hash is of, so that no two calls hash the same bytes.
-func (k Keyer) sum(use byte, s string) [sha256.Size]byte {
-	var space [512]byte
-	b := append(space[:0], k.secret[:]...)
-	b = append(b, use)
-	b = append(b, s...)
-	return sha256.Sum256(b)
+// hash is the keyed hash of text. The key has a fixed length and one byte says
+// what the hash is of, so that no two calls hash the same bytes.
+func hash[T string | []byte](k Keyer, use byte, text T) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	h.Write(k.secret[:])
+	h.Write([]byte{use})
+	var space [256]byte // text goes through here, since as a []byte it would be garbage
+	for len(text) > 0 {
+		n := copy(space[:], text)
+		h.Write(space[:n])
+		text = text[n:]
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // escapedLen returns the length of s once escaped.
