@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+)
+
+// Differential makes so many random calls of a store and of the Go arithmetic,
+// and wants whole results to be the same: groups and single charges, shadow,
+// costs of all sizes and signs, limits that change under live buckets, and a
+// clock that is set forth and back. It stops at the first difference. The same
+// seed makes the same calls.
+func Differential(t *testing.T, h Harness, calls int, seed uint64) {
+	t.Helper()
+	d := newDriver(t, h, seed)
+	for i := range calls {
+		d.move()
+		if d.chance(40) {
+			d.change()
+		}
+		charges := d.charges()
+		want, got := d.model.take(charges), take(t, h.Store, charges...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d, call %d at %v: Take(%s) (-model +store):\n%s", seed, i, d.model.now.Sub(epoch), describe(charges), diff)
+		}
+	}
+	t.Logf("%d calls; clock forth %d, back %d; %d changes of limits; costs: %d negative, %d huge, %d on a key again",
+		calls, d.forth, d.back, d.changes, d.negative, d.huge, d.repeated)
+}
+
+// A model is a store of plain buckets that are never dropped.
+type model struct {
+	now     time.Time
+	buckets map[string]*bucket.Bucket
+}
+
+func (m *model) take(charges []bucket.Charge) []bucket.Result {
+	results := make([]bucket.Result, len(charges))
+	bucket.Group(charges, results, m.now, func(key string) *bucket.Bucket {
+		if m.buckets[key] == nil {
+			m.buckets[key] = new(bucket.Bucket)
+		}
+		return m.buckets[key]
+	})
+	return results
+}
+
+// forget drops the full buckets.
+func (m *model) forget() {
+	for key, b := range m.buckets {
+		if _, full := b.At(); !m.now.Before(full) {
+			delete(m.buckets, key)
+		}
+	}
+}
+
+// A driver makes up calls.
+type driver struct {
+	*rand.Rand
+	h     Harness
+	model model
+	rules []*ruled
+	// How often what happened, so that a run can be seen to have tried it.
+	forth, back, changes, negative, huge, repeated int
+}
+
+// A ruled is a few keys under limits that change together.
+type ruled struct {
+	keys     []string
+	versions []*bucket.Limits
+	version  int
+}
+
+func newDriver(t *testing.T, h Harness, seed uint64) *driver {
+	t.Helper()
+	d := &driver{
+		Rand: rand.New(rand.NewPCG(seed, 0)), h: h,
+		model: model{now: epoch, buckets: map[string]*bucket.Bucket{}},
+	}
+	for i, versions := range ruleVersions {
+		r := &ruled{}
+		for _, list := range versions {
+			r.versions = append(r.versions, limits(t, list...))
+		}
+		for k := range 3 {
+			r.keys = append(r.keys, fmt.Sprintf("{t%d}%d \x00é", i, k))
+		}
+		d.rules = append(d.rules, r)
+	}
+	return d
+}
+
+// chance is true once in n times.
+func (d *driver) chance(n int) bool { return d.IntN(n) == 0 }
+
+// move sets the clock: mostly on, by what is short and long to the limits
+// here.
+func (d *driver) move() {
+	var by time.Duration
+	switch d.IntN(12) {
+	case 0, 1:
+	case 2:
+		by = us
+	case 3:
+		by = time.Duration(d.Int64N(int64(3 * ms))).Truncate(us)
+	case 4, 5:
+		by = time.Duration(1+d.IntN(10)) * sec
+	case 6:
+		if d.chance(10) {
+			by = time.Duration(d.Int64N(int64(time.Hour))).Truncate(us)
+		}
+	case 7:
+		if d.chance(8) {
+			d.setBack()
+			return
+		}
+	default:
+		by = time.Duration(d.Int64N(int64(700 * ms))).Truncate(us)
+	}
+	d.forth++
+	d.set(d.model.now.Add(by))
+}
+
+func (d *driver) setBack() {
+	d.back++
+	if d.h.Forget != nil {
+		d.h.Forget()
+		d.model.forget()
+	}
+	d.set(d.model.now.Add(-time.Duration(d.Int64N(int64(40 * sec))).Truncate(us)))
+}
+
+func (d *driver) set(now time.Time) {
+	d.model.now = now
+	d.h.SetNow(now)
+}
+
+// change gives a rule other limits.
+func (d *driver) change() {
+	r := d.rules[d.IntN(len(d.rules))]
+	r.version = d.IntN(len(r.versions))
+	d.changes++
+}
+
+func (d *driver) charges() []bucket.Charge {
+	charges := make([]bucket.Charge, 1+d.IntN(5)*d.IntN(2))
+	for i := range charges {
+		if i > 0 && d.chance(6) {
+			charges[i] = charges[d.IntN(i)]
+			charges[i].Cost = d.cost()
+			d.repeated++
+			continue
+		}
+		r := d.rules[d.IntN(len(d.rules))]
+		charges[i] = bucket.Charge{
+			Key: r.keys[d.IntN(len(r.keys))], Limits: r.versions[r.version], Cost: d.cost(), Shadow: d.chance(5),
+		}
+	}
+	return charges
+}
+
+func (d *driver) cost() int64 {
+	switch d.IntN(16) {
+	case 0:
+		return 0
+	case 1:
+		d.negative++
+		return -1 - d.Int64N(6)
+	case 2:
+		d.huge++
+		return []int64{1<<63 - 1, 1<<53 - 1, 1 << 53, -1 << 63, -1<<53 - 1, 1 << 40}[d.IntN(6)]
+	case 3, 4, 5:
+		return 1 + d.Int64N(20)
+	default:
+		return 1
+	}
+}
+
+// ruleVersions are the limits that each rule may have in turn.
+var ruleVersions = [][][]bucket.Limit{
+	{
+		{{Tokens: 5, Per: 10 * sec}},
+		{{Tokens: 5, Per: 10 * sec, Burst: 9}},
+		{{Tokens: 2, Per: 10 * sec, Burst: 3}},
+		{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}},
+		{{Tokens: 7, Per: 3 * sec}},
+	},
+	{
+		{{Tokens: 20, Per: 10 * sec, Refill: bucket.Interval}, {Tokens: 10, Per: time.Minute, Burst: 100}},
+		{{Tokens: 10, Per: time.Minute, Burst: 30}, {Tokens: 20, Per: 10 * sec, Refill: bucket.Interval}},
+		{{Tokens: 20, Per: 10 * sec, Burst: 50, Refill: bucket.Interval}},
+	},
+	{
+		{{Name: "a", Tokens: 3, Per: sec}, {Name: "b", Tokens: 50, Per: time.Minute}, {Name: "c", Tokens: 400, Per: time.Hour}},
+		{{Name: "c", Tokens: 400, Per: time.Hour}, {Name: "a", Tokens: 3, Per: 2 * sec, Refill: bucket.Interval}},
+		{{Name: "a", Tokens: 6, Per: sec}, {Name: "new", Tokens: 50, Per: time.Minute, Burst: 70}},
+		{{Tokens: 0, Per: sec}, {Name: "b", Tokens: 50, Per: time.Minute}},
+	},
+	{
+		// A prime rate and a long period: counted in ticks of 1 ms where the
+		// burst is large, of 1 µs where it is small.
+		{{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 1_000_003}},
+		{{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 40}},
+		{{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 50, Refill: bucket.Interval}},
+	},
+	{
+		{{Tokens: 1, Per: ms}},
+		{{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1}},
+		{{Tokens: 999, Per: 1001 * ms, Burst: 5000}},
+	},
+}
