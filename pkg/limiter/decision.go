@@ -137,3 +137,14 @@ func (d *Decision) unreadErr() error {
 	}
 	return nil
 }
+
+// Unavailable says that the request was denied because a store did not answer,
+// for one of the rules from from up to but not including to.
+func (d *Decision) Unavailable(from, to int) bool {
+	for i := from; i < min(to, len(d.Results)); i++ {
+		if !d.Allowed && d.Reason == StoreDown && d.lacks(i, policy.Deny503) {
+			return true
+		}
+	}
+	return false
+}
