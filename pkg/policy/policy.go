@@ -8,13 +8,16 @@ package policy
 
 import (
 	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/descriptors"
 	"github.com/sluice-mesh/sluice/pkg/identity"
 )
 
 // A Request is a request as the rules see it.
 type Request struct {
+	// Attributes are read only. Nil ones are those of an empty request.
 	Attributes *identity.Attributes
-	Identity   identity.Identity
+	// Identity is what the Edge of the same policy made of Attributes.
+	Identity identity.Identity
 }
 
 // A Match is what a policy makes of a request or a descriptor.
@@ -24,7 +27,8 @@ type Match struct {
 	Exempt bool
 	// Refusal, unless nil, denies the request before anything is charged.
 	Refusal *Refusal
-	// Applied are the rules that apply, in the file's order.
+	// Applied are the rules that apply, in the file's order; none with a
+	// Refusal.
 	Applied []Applied
 }
 
@@ -42,49 +46,104 @@ type Applied struct {
 	bucket.Charge
 }
 
-// A Rule is what later steps need to know of a rule: names and prepared
-// answers. It never changes once the policy is compiled.
-type Rule struct {
-	Domain string // of its file
-	Name   string
-	Shadow bool
-	// OnError is what becomes of a request when the store does not answer.
-	OnError OnError
-	Deny    Deny
-	Headers *Headers // its file's; never nil in a compiled policy
+// A Policy is one compiled file: its trusted edge, its identities and its
+// rules. Compile makes it. It never changes and is safe for concurrent use.
+type Policy struct {
+	// File is the Spec's.
+	File   string
+	Domain string
+	// Edge finds the Identity of a Request.
+	Edge identity.Edge
+
+	keyer   descriptors.Keyer
+	exempt  exempt
+	rules   []rule // in the file's order
+	paths   pathIndex
+	entries entryNode
+	answers bool // it has rules for requests, not descriptors alone
 }
 
-// OnError is what a rule wants when its store does not answer.
-type OnError uint8
+// A rule is a compiled rule. It has either match and per or fixed and open.
+type rule struct {
+	*Rule
+	limits *bucket.Limits
+	stop   bool
 
-// What a rule wants when its store does not answer. The zero value is Local,
-// the documented default.
-const (
-	Local OnError = iota
-	Allow
-	Deny503 // deny: 503, over RLS OVER_LIMIT
-)
+	match matcher // the path apart, which is in Policy.paths
+	per   []part
 
-// Deny is the answer to a denied request.
-type Deny struct {
-	Status      int    // 0 means 429
-	ContentType string // "" with a body means text/plain
-	Body        string // with {path}, {rule}, {retry_after}, {method} and {host}
+	order []int // of a descriptor's entries in the key
 }
 
-// Headers says which rate-limit headers an answer carries, under which names.
-type Headers struct {
-	Style                                       Style
-	Limit, Remaining, Reset, RetryAfter, Policy string // "" means the style's own name
+// Rules lists the rules in the file's order. The slice is the caller's.
+func (p *Policy) Rules() []*Rule {
+	rules := make([]*Rule, len(p.rules))
+	for i := range p.rules {
+		rules[i] = p.rules[i].Rule
+	}
+	return rules
 }
 
-// Style is a family of rate-limit headers.
-type Style uint8
+// ForRequest returns the rules for requests that apply to r, and their
+// buckets, at a cost of 1 each. A rule that must be refused for what r lacks
+// refuses all of r, unless a rule before it stopped the search. A shadow rule
+// neither refuses nor stops: it does not apply to a request that lacks what it
+// asks for.
+func (p *Policy) ForRequest(r Request) Match {
+	v := p.view(r)
+	if p.exempt.covers(&v) {
+		return Match{Exempt: true}
+	}
+	var m Match
+	var space [32]int32
+	found := p.paths.find(v.path, space[:0])
+	for n, id := range found {
+		rule := &p.rules[id]
+		if !rule.match.matches(&v) {
+			continue
+		}
+		charge, lacks := rule.charge(p, &v)
+		if status := rule.refusal(lacks); status != 0 {
+			return Match{Refusal: &Refusal{Rule: rule.Rule, Name: lacks.name, Status: status}}
+		}
+		if lacks != nil {
+			continue
+		}
+		if m.Applied == nil {
+			m.Applied = make([]Applied, 0, len(found)-n)
+		}
+		m.Applied = append(m.Applied, Applied{rule.Rule, charge})
+		if rule.stop {
+			break
+		}
+	}
+	return m
+}
 
-// The styles. The zero value is the documented default.
-const (
-	XRateLimit Style = iota
-	IETF
-	Both
-	None
-)
+// charge returns what r charges for v, or the part that v lacks.
+func (r *rule) charge(p *Policy, v *view) (bucket.Charge, *part) {
+	var space [8]descriptors.Value
+	values, lacks := r.values(v, space[:0])
+	if lacks != nil {
+		return bucket.Charge{}, lacks
+	}
+	return r.chargeFor(p, values), nil
+}
+
+func (r *rule) chargeFor(p *Policy, values []descriptors.Value) bucket.Charge {
+	return bucket.Charge{
+		Key:    p.keyer.Key(r.Domain, r.Name, values...),
+		Limits: r.limits,
+		Cost:   1,
+		Shadow: r.Shadow,
+	}
+}
+
+// refusal returns the status that refuses a request which lacks a part, 0 for
+// none.
+func (r *rule) refusal(lacks *part) int {
+	if lacks == nil || r.Shadow {
+		return 0
+	}
+	return lacks.status()
+}

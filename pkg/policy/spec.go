@@ -87,6 +87,7 @@ const (
 
 // A Fault is something wrong in a policy, with its place.
 type Fault struct {
+	File    string // of the policy, as its Spec names it
 	Path    string // of the field: rules[2].limits[0].rate
 	Found   string
 	Want    string

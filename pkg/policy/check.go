@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// maxName is the most letters in a name.
+const maxName = 64
+
+// What names are made of. They become labels of metrics and fields of keys.
+const (
+	identityName = letters + "0123456789_-"
+	ruleName     = identityName + ".:/"
+	domainName   = ruleName
+)
+
+// name checks the name at path.
+func (c *compiler) name(path, name, allowed string) {
+	if name != "" && len(name) <= maxName && made(name, allowed) {
+		return
+	}
+	found := quote(name)
+	if name == "" {
+		found = "no name"
+	}
+	marks := strings.Join(strings.Split(strings.TrimPrefix(allowed, letters+"0123456789"), ""), " ")
+	c.fault(path, found, "1 to "+number(maxName)+" letters, digits and "+marks, "")
+}
+
+// made says that s consists of the letters in allowed.
+func made(s, allowed string) bool {
+	for i := range len(s) {
+		if strings.IndexByte(allowed, s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isToken(s string) bool {
+	return s != "" && made(s, letters+"0123456789!#$%&'*+-.^_`|~")
+}
+
+// usual are the methods that nobody writes in lower case and means it.
+var usual = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
+}
+
+func (c *compiler) methods(path string, methods []string) {
+	for i, m := range methods {
+		upper := strings.ToUpper(m)
+		switch {
+		case !isToken(m):
+			c.fault(place(path, i), quote(m), "a method such as GET", "")
+		case m != upper && slices.Contains(usual, upper):
+			c.fault(place(path, i), quote(m), upper+": methods are told apart by case", "")
+		}
+	}
+}
+
+func (c *compiler) missing(path string, m Missing) {
+	switch {
+	case m.Kind > MissingShare:
+		c.fault(path, number(int(m.Kind)), "a status from 400 to 499, skip, ip or share", "")
+	case m.Kind == MissingStatus && (m.Status < 400 || m.Status > 499):
+		c.fault(path, number(m.Status), "a status from 400 to 499, skip, ip or share", "")
+	}
+}
+
+func (c *compiler) deny(path string, d Deny) {
+	if d.Status != 0 && (d.Status < 400 || d.Status > 599) {
+		c.fault(path+".status", number(d.Status), "a status from 400 to 599", "")
+	}
+	if strings.ContainsFunc(d.ContentType, func(r rune) bool { return r < ' ' || r > '~' }) {
+		c.fault(path+".content_type", quote(d.ContentType), "a media type such as application/json", "")
+	}
+}
+
+func (c *compiler) headers() {
+	h := c.spec.Headers
+	for _, n := range []struct{ field, name string }{
+		{"limit", h.Limit}, {"remaining", h.Remaining}, {"reset", h.Reset}, {"retry_after", h.RetryAfter}, {"policy", h.Policy},
+	} {
+		if n.name != "" && !isToken(n.name) {
+			c.fault("headers.names."+n.field, quote(n.name), "a header's name such as X-RateLimit-Limit", "")
+		}
+	}
+}
+
+// eitherOr refuses a descriptor rule with what only rules for requests have.
+func (c *compiler) eitherOr(s *RuleSpec, path string) {
+	for _, f := range []struct {
+		field string
+		set   bool
+	}{{"match", s.Match != nil}, {"per", s.Per != nil}, {"missing", s.Missing.Kind != MissingUnset}} {
+		if f.set {
+			c.fault(path+"."+f.field, f.field+" beside descriptor", "either descriptor, or match, per and missing", "make two rules of it")
+		}
+	}
+}
+
+// place is the path of element i of the list at path.
+func place(path string, i int) string { return path + "[" + number(i) + "]" }
+
+func number(n int) string { return strconv.Itoa(n) }
+
+func quote(s string) string { return strconv.Quote(s) }

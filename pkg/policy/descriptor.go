@@ -1,0 +1,168 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/descriptors"
+)
+
+// An entryNode is what may follow some entries of a descriptor. Its rules are
+// those whose descriptor ends here.
+type entryNode struct {
+	next  map[string]*entryNext // by key
+	rules []int32
+}
+
+// An entryNext is what may follow an entry of one key.
+type entryNext struct {
+	values map[string]*entryNode
+	any    *entryNode
+}
+
+// add adds rule id, which wants entries.
+func (n *entryNode) add(entries []EntrySpec, id int32) {
+	for _, e := range entries {
+		n = n.child(e)
+	}
+	n.rules = append(n.rules, id)
+}
+
+func (n *entryNode) child(e EntrySpec) *entryNode {
+	if n.next == nil {
+		n.next = make(map[string]*entryNext)
+	}
+	next := n.next[e.Key]
+	if next == nil {
+		next = &entryNext{values: make(map[string]*entryNode)}
+		n.next[e.Key] = next
+	}
+	child := next.any
+	if !e.Any {
+		child = next.values[e.Value]
+	}
+	if child != nil {
+		return child
+	}
+	child = &entryNode{}
+	if e.Any {
+		next.any = child
+	} else {
+		next.values[e.Value] = child
+	}
+	return child
+}
+
+// find appends the rules that want just the entries of d.
+func (n *entryNode) find(d descriptors.Descriptor, found []int32) []int32 {
+	if len(d) == 0 {
+		return append(found, n.rules...)
+	}
+	next := n.next[d[0].Key]
+	if next == nil {
+		return found
+	}
+	if next.any != nil {
+		found = next.any.find(d[1:], found)
+	}
+	if child := next.values[d[0].Value]; child != nil {
+		found = child.find(d[1:], found)
+	}
+	return found
+}
+
+// ForDescriptor returns the descriptor rules that apply to d, and their
+// buckets, at a cost of 1 each. A rule wants the whole of d, in its order.
+// Addresses in d are one caller where the policy's trust says so. An empty
+// value is a value.
+func (p *Policy) ForDescriptor(d descriptors.Descriptor) []Applied {
+	if len(d) == 0 {
+		return nil
+	}
+	d = p.withCallers(d)
+	var space [16]int32
+	found := p.entries.find(d, space[:0])
+	slices.Sort(found)
+	var applied []Applied
+	for n, id := range found {
+		rule := &p.rules[id]
+		if applied == nil {
+			applied = make([]Applied, 0, len(found)-n)
+		}
+		applied = append(applied, Applied{rule.Rule, rule.chargeEntries(p, d)})
+		if rule.stop {
+			break
+		}
+	}
+	return applied
+}
+
+func (r *rule) chargeEntries(p *Policy, d descriptors.Descriptor) bucket.Charge {
+	var space [8]descriptors.Value
+	values := space[:0]
+	for _, i := range r.order {
+		values = append(values, descriptors.Value{Kind: d[i].Key, Text: d[i].Value})
+	}
+	return r.chargeFor(p, values)
+}
+
+// keyOrder returns the order of entries in a key: those of any value first,
+// since the first decides where a cluster keeps the bucket, and one place for
+// all of a rule's buckets would be crowded.
+func keyOrder(entries []EntrySpec) []int {
+	var open, fixed []int
+	for i, e := range entries {
+		if e.Any {
+			open = append(open, i)
+		} else {
+			fixed = append(fixed, i)
+		}
+	}
+	return append(open, fixed...)
+}
+
+// withCallers returns d with its addresses masked as trust says. It leaves the
+// caller's d as it was.
+func (p *Policy) withCallers(d descriptors.Descriptor) descriptors.Descriptor {
+	cloned := false
+	for i, e := range d {
+		value := p.callerOf(e.Key, e.Value)
+		if value == e.Value {
+			continue
+		}
+		if !cloned {
+			d, cloned = slices.Clone(d), true
+		}
+		d[i].Value = value
+	}
+	return d
+}
+
+// callerOf returns the one text for all addresses that are one caller, if key
+// is of an entry that holds an address, else value as it is. Of a masked one,
+// the shorter of both masks holds.
+func (p *Policy) callerOf(key, value string) string {
+	if key != "remote_address" && key != "masked_remote_address" {
+		return value
+	}
+	addr, err := netip.ParseAddr(value)
+	if err == nil {
+		return p.Edge.Caller(addr)
+	}
+	if !strings.Contains(value, "/") {
+		return value
+	}
+	prefix, err := netip.ParsePrefix(value)
+	if err != nil {
+		return value
+	}
+	if a := prefix.Addr(); a.Is4In6() && prefix.Bits() >= 96 {
+		prefix = netip.PrefixFrom(a.Unmap(), prefix.Bits()-96)
+	}
+	if mask := p.Edge.Mask(prefix.Addr()); prefix.Bits() >= mask.Bits() {
+		return p.Edge.Caller(prefix.Addr())
+	}
+	return prefix.Masked().String()
+}

@@ -1,0 +1,48 @@
+package policy
+
+// A Rule is what later steps need to know of a rule: names and prepared
+// answers. It never changes once the policy is compiled.
+type Rule struct {
+	Domain string // of its file
+	Name   string // its only one in the file
+	Shadow bool
+	// OnError is what becomes of a request when the store does not answer.
+	OnError OnError
+	Deny    Deny
+	Headers *Headers // its file's; never nil in a compiled policy
+}
+
+// OnError is what a rule wants when its store does not answer.
+type OnError uint8
+
+// What a rule wants when its store does not answer. The zero value is Local,
+// the documented default.
+const (
+	Local OnError = iota
+	Allow
+	Deny503 // deny: 503, over RLS OVER_LIMIT
+)
+
+// Deny is the answer to a denied request.
+type Deny struct {
+	Status      int    // 400 to 599; 0 means 429
+	ContentType string // "" with a body means text/plain
+	Body        string // with {path}, {rule}, {retry_after}, {method} and {host}
+}
+
+// Headers says which rate-limit headers an answer carries, under which names.
+type Headers struct {
+	Style                                       Style
+	Limit, Remaining, Reset, RetryAfter, Policy string // "" means the style's own name
+}
+
+// Style is a family of rate-limit headers.
+type Style uint8
+
+// The styles. The zero value is the documented default.
+const (
+	XRateLimit Style = iota
+	IETF
+	Both
+	None
+)

@@ -1,0 +1,103 @@
+package policy
+
+// chosen warns where a client decides by what it writes which bucket it gets,
+// or whether it gets one at all.
+func (c *compiler) chosen(r *rule, s *RuleSpec, path string) {
+	alone := -1
+	for i := range r.per {
+		p := &r.per[i]
+		switch {
+		case isAnybodys(p):
+			if alone < 0 {
+				alone = i
+			}
+		case p.from == fromIP || p.from == fromSource:
+			alone = len(r.per) // better than anybody's word
+		}
+		if p.chosen && p.missing.Kind == MissingSkip {
+			at := path + ".missing"
+			if s.Missing.Kind == MissingUnset {
+				at = "identities." + p.name + ".missing"
+			}
+			c.warn(at, "skip where "+p.name+" is missing", "share, ip or a status: a client that leaves it out is not limited by "+quote(s.Name), "")
+		}
+	}
+	if alone >= 0 && alone < len(r.per) {
+		c.warn(path+".per", r.per[alone].name+" with nothing better", "ip or an identity beside it: a client that changes it gets a fresh bucket", "")
+	}
+}
+
+// isAnybodys says that p is straight in per and takes any client's word.
+func isAnybodys(p *part) bool {
+	_, chosen, ok := perSource(p.name)
+	return ok && chosen
+}
+
+// unused warns of identities that no rule names.
+func (c *compiler) unused() {
+	for _, id := range c.spec.Identities {
+		if !c.used[id.Name] {
+			c.warn("identities."+id.Name, "an identity that no rule names", "its name in a rule's per", "name it, or take it out")
+		}
+	}
+}
+
+// stops warns of rules that come after one which always stops the search
+// before them.
+func (c *compiler) stops() {
+	var stopping []int
+	for j := range c.policy.rules {
+		for _, i := range stopping {
+			if c.hides(i, j) {
+				c.warn(place("rules", j), "a rule after "+quote(c.spec.Rules[i].Name)+", which stops the search wherever this one matches",
+					"a rule that can apply", "put it before "+place("rules", i)+", or take that one's stop away")
+				break
+			}
+		}
+		if c.policy.rules[j].stop {
+			stopping = append(stopping, j)
+		}
+	}
+}
+
+// hides says that rule i stops the search wherever rule j matches.
+func (c *compiler) hides(i, j int) bool {
+	a, b := &c.policy.rules[i], &c.policy.rules[j]
+	before, after := &c.spec.Rules[i], &c.spec.Rules[j]
+	if (before.Descriptor == nil) != (after.Descriptor == nil) {
+		return false
+	}
+	if before.Descriptor != nil {
+		return coversEntries(before.Descriptor, after.Descriptor)
+	}
+	for k := range a.per {
+		if a.per[k].missing.Kind == MissingSkip {
+			return false
+		}
+	}
+	return a.match.covers(&b.match) && coversPath(before.Match, after.Match)
+}
+
+func coversEntries(a, b []EntrySpec) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Key != b[i].Key || !a[i].Any && (b[i].Any || a[i].Value != b[i].Value) {
+			return false
+		}
+	}
+	return true
+}
+
+func coversPath(a, b *MatchSpec) bool {
+	if a == nil || a.Path == "" {
+		return true
+	}
+	if b == nil || b.Path == "" {
+		return false
+	}
+	p, fault := parsePattern(a.Path)
+	q, other := parsePattern(b.Path)
+	return fault == nil && other == nil && p.covers(q)
+}
