@@ -1,0 +1,41 @@
+package policyfile
+
+// nearest returns the word of known that s is most likely a misspelling of,
+// or "".
+func nearest(s string, known []string) string {
+	best, least := "", min(2, len(s)/2)+1
+	if len(s) > 32 {
+		return ""
+	}
+	for _, word := range known {
+		if n := edits(s, word); n < least {
+			best, least = word, n
+		}
+	}
+	return best
+}
+
+// edits counts the letters to put in, take out, change, or swap with their
+// neighbour to make b of a.
+func edits(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

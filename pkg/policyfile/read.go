@@ -1,0 +1,103 @@
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// maxFile bounds a file: about a hundred thousand rules.
+const maxFile = 16 << 20
+
+// machine is the machine's files, under the names that a shell knows.
+type machine struct{}
+
+// Open opens a file for reading.
+func (machine) Open(name string) (fs.File, error) { return os.Open(name) }
+
+// Stat follows symbolic links, and opens nothing.
+func (machine) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+// list returns the names of the files to read.
+func (l *loader) list() []string {
+	if len(l.options.Paths) == 0 {
+		l.faults = append(l.faults, Fault{Found: "no policy", Want: "at least one file or directory"})
+	}
+	var names []string
+	for _, p := range l.options.Paths {
+		more, fault := expand(l.files, p)
+		if fault != nil {
+			l.faults = append(l.faults, *fault)
+		}
+		names = append(names, more...)
+	}
+	return names
+}
+
+// expand returns name itself or, for a directory, the policy files in it.
+func expand(files fs.FS, name string) ([]string, *Fault) {
+	info, err := fs.Stat(files, name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	entries, err := fs.ReadDir(files, name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if file := path.Join(name, e.Name()); isPolicy(files, file) {
+			names = append(names, file)
+		}
+	}
+	if names == nil {
+		return nil, &Fault{File: name, Found: "no policy in this directory", Want: "at least one *.yaml or *.yml file"}
+	}
+	return names, nil
+}
+
+// isPolicy says that a directory's entry is to be read. One that cannot be
+// looked at is, so that its fault is told.
+func isPolicy(files fs.FS, name string) bool {
+	base, ext := path.Base(name), path.Ext(name)
+	if strings.HasPrefix(base, ".") || (ext != ".yaml" && ext != ".yml") {
+		return false
+	}
+	info, err := fs.Stat(files, name)
+	return err != nil || !info.IsDir()
+}
+
+// read returns a file's text, if it is of a decent size.
+func read(files fs.FS, name string) ([]byte, *Fault) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if len(data) > maxFile {
+		return nil, &Fault{
+			File: name, Found: "a larger file", Want: fmt.Sprintf("at most %d MiB", maxFile>>20),
+			Do: "divide it by domains",
+		}
+	}
+	return data, nil
+}
+
+func unreadable(name string, err error) *Fault {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return &Fault{File: name, Found: err.Error(), Want: "a file that can be read"}
+}

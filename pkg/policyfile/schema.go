@@ -1,0 +1,252 @@
+package policyfile
+
+import (
+	"net/netip"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/identity"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+)
+
+// This file is what a policy file looks like: a form for each kind of mapping,
+// a line for each field.
+
+// policyFile reads a whole file.
+func policyFile(d *decoder, f field) {
+	if d.foreign(f) {
+		return
+	}
+	s := &d.spec
+	form{
+		fields: map[string]reader{
+			"domain":     text(&s.Domain),
+			"trust":      trust(&s.Trust),
+			"identities": identities(&s.Identities),
+			"exempt":     exempt(&s.Exempt),
+			"rules":      list(&s.Rules, rule),
+			"headers":    headers(&s.Headers),
+			"on_error":   onError(&s.OnError),
+		},
+		required: []string{"domain", "rules"},
+	}.read(d, f)
+}
+
+// wanted is what a fault says of a required field that is not there.
+var wanted = map[string]string{
+	"domain": "a domain, such as domain: edge",
+	"rules":  "a list of rules",
+	"name":   "a name of its own, which keys and metrics carry",
+	"limits": "at least one limit, such as [{rate: 20/10s}]",
+	"rate":   wantRate,
+}
+
+// foreign says that the file is envoyproxy/ratelimit's, and leaves a fault.
+func (d *decoder) foreign(f field) bool {
+	for i := 0; f.node.Kind == yaml.MappingNode && i < len(f.node.Content); i += 2 {
+		key := f.node.Content[i]
+		if key.Value != "descriptors" {
+			continue
+		}
+		d.keyFault(
+			field{path: "descriptors", key: key},
+			"a file in the format of envoyproxy/ratelimit, which is not read yet", "rules",
+			"write each descriptor as a rule: {name: …, descriptor: [key=value], limits: [{rate: 10/1m}]}",
+		)
+		d.partial = true
+		return true
+	}
+	return false
+}
+
+func trust(e *identity.EdgeSpec) reader {
+	return form{fields: map[string]reader{
+		"proxies":     list(&e.Proxies, network),
+		"hops":        count(&e.Hops),
+		"stamp":       text(&e.Stamp),
+		"header":      text(&e.Header),
+		"ipv4_prefix": count(&e.IPv4Prefix),
+		"ipv6_prefix": count(&e.IPv6Prefix),
+	}}.read
+}
+
+func network(p *netip.Prefix) reader { return parsed(p, wantNetwork, parseNetwork) }
+
+// identities reads identities by their names, in the file's order.
+func identities(all *[]policy.IdentitySpec) reader {
+	return func(d *decoder, f field) {
+		if !d.is(f, yaml.MappingNode) {
+			return
+		}
+		for _, c := range d.entries(f) {
+			id := policy.IdentitySpec{Name: c.name}
+			identityForm(&id).read(d, c)
+			*all = append(*all, id)
+		}
+	}
+}
+
+func identityForm(id *policy.IdentitySpec) form {
+	s := &id.Source
+	return form{fields: map[string]reader{
+		"header":    text(&s.Header),
+		"claim":     text(&s.Claim),
+		"provider":  text(&s.Provider),
+		"bearer":    flag(&s.Bearer),
+		"cookie":    text(&s.Cookie),
+		"context":   text(&s.Context),
+		"principal": flag(&s.Principal),
+		"believe":   choice(&s.Always, option[bool]{"always", true}),
+		"commas":    flag(&s.Commas),
+		"hash":      flag(&s.Hash),
+		"missing":   missing(&id.Missing),
+	}}
+}
+
+func exempt(e *policy.ExemptSpec) reader {
+	return form{fields: map[string]reader{
+		"paths":   list(&e.Paths, text),
+		"methods": list(&e.Methods, text),
+		"ips":     list(&e.IPs, network),
+	}}.read
+}
+
+func rule(r *policy.RuleSpec) reader {
+	return form{
+		fields: map[string]reader{
+			"name":       text(&r.Name),
+			"match":      match(&r.Match),
+			"per":        list(&r.Per, text),
+			"missing":    missing(&r.Missing),
+			"descriptor": list(&r.Descriptor, entry),
+			"limits":     list(&r.Limits, limit),
+			"shadow":     flag(&r.Shadow),
+			"stop":       flag(&r.Stop),
+			"on_error":   ownOnError(&r.OnError),
+			"deny":       deny(&r.Deny),
+		},
+		later:    laterInRule,
+		required: []string{"name", "limits"},
+	}.read
+}
+
+var laterInRule = map[string]string{
+	"ban":       "leave it out: a denial bans nobody",
+	"cost":      "leave it out: every request costs 1",
+	"debt":      "leave it out: a charge that finds no room is denied",
+	"lease":     "leave it out: every charge asks the store",
+	"max_debt":  "leave it out: a charge that finds no room is denied",
+	"overrides": "write a rule of its own for those callers, and stop: true before the general one",
+	"unlimited": "leave the rule out, or name its paths in exempt",
+}
+
+// match reads which requests a rule is for. {} is all of them.
+func match(into **policy.MatchSpec) reader {
+	return func(d *decoder, f field) {
+		m := new(policy.MatchSpec)
+		*into = m
+		form{
+			fields: map[string]reader{
+				"path":    text(&m.Path),
+				"methods": list(&m.Methods, text),
+				"hosts":   list(&m.Hosts, text),
+			},
+			later: map[string]string{
+				"headers": "match by path, methods and hosts",
+				"when":    "match by path, methods and hosts",
+			},
+		}.read(d, f)
+	}
+}
+
+func entry(e *policy.EntrySpec) reader {
+	return parsed(e, "key=value, or a key alone for any value", parseEntry)
+}
+
+func limit(l *bucket.Limit) reader {
+	return func(d *decoder, f field) {
+		r := rate{1, time.Second} // should it be faulty
+		form{
+			fields: map[string]reader{
+				"name":   text(&l.Name),
+				"rate":   parsed(&r, wantRate, parseRate),
+				"burst":  count(&l.Burst),
+				"refill": refill(&l.Refill),
+			},
+			later:    map[string]string{"zone": "leave it out: periods begin with a charge"},
+			required: []string{"rate"},
+		}.read(d, f)
+		l.Tokens, l.Per = r.tokens, r.per
+	}
+}
+
+func refill(r *bucket.Refill) reader {
+	known := choice(r, option[bucket.Refill]{"greedy", bucket.Greedy}, option[bucket.Refill]{"interval", bucket.Interval})
+	return func(d *decoder, f field) {
+		if v := f.node.Value; v == "aligned" || v == "sliding" {
+			d.fault(f, quote(v)+", which is not there yet", "greedy or interval", "interval is the nearest to it")
+			return
+		}
+		known(d, f)
+	}
+}
+
+// missing reads a status, or a word.
+func missing(m *policy.Missing) reader {
+	word := choice(
+		&m.Kind, option[policy.MissingKind]{"skip", policy.MissingSkip},
+		option[policy.MissingKind]{"ip", policy.MissingIP}, option[policy.MissingKind]{"share", policy.MissingShare},
+	)
+	status := count(&m.Status)
+	return func(d *decoder, f field) {
+		if f.node.Kind != yaml.ScalarNode || f.node.ShortTag() != "!!int" {
+			word(d, f)
+			return
+		}
+		m.Kind = policy.MissingStatus
+		status(d, f)
+	}
+}
+
+func onError(into *policy.OnError) reader {
+	return choice(
+		into, option[policy.OnError]{"allow", policy.Allow},
+		option[policy.OnError]{"deny", policy.Deny503}, option[policy.OnError]{"local", policy.Local},
+	)
+}
+
+// ownOnError reads a rule's on_error, which may be the same as the zero value
+// and yet not the file's.
+func ownOnError(into **policy.OnError) reader {
+	return func(d *decoder, f field) {
+		*into = new(policy.OnError)
+		onError(*into)(d, f)
+	}
+}
+
+func deny(into *policy.Deny) reader {
+	return form{fields: map[string]reader{
+		"status":       count(&into.Status),
+		"content_type": text(&into.ContentType),
+		"body":         anyText(&into.Body),
+	}}.read
+}
+
+func headers(h *policy.Headers) reader {
+	names := form{fields: map[string]reader{
+		"limit":       text(&h.Limit),
+		"remaining":   text(&h.Remaining),
+		"reset":       text(&h.Reset),
+		"retry_after": text(&h.RetryAfter),
+		"policy":      text(&h.Policy),
+	}}
+	return form{fields: map[string]reader{
+		"style": choice(
+			&h.Style, option[policy.Style]{"x-ratelimit", policy.XRateLimit}, option[policy.Style]{"ietf", policy.IETF},
+			option[policy.Style]{"both", policy.Both}, option[policy.Style]{"none", policy.None},
+		),
+		"names": names.read,
+	}}.read
+}

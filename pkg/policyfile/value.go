@@ -1,0 +1,151 @@
+package policyfile
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-mesh/sluice/pkg/descriptors"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+)
+
+// A rate is tokens per period.
+type rate struct {
+	tokens int64
+	per    time.Duration
+}
+
+const wantRate = "tokens and a period, such as 20/10s"
+
+// parseRate reads 20/10s.
+func parseRate(s string) (rate, *mismatch) {
+	tokens, period, ok := strings.Cut(s, "/")
+	if !ok {
+		return rate{}, &mismatch{wantRate, ""}
+	}
+	n, wrong := parseTokens(tokens)
+	if wrong != nil {
+		return rate{}, wrong
+	}
+	if unit := bareUnits[strings.ToLower(period)]; unit != "" {
+		return rate{}, &mismatch{"a period with its number", fmt.Sprintf("write %d/1%s", n, unit)}
+	}
+	per, wrong := parseDuration(period)
+	switch {
+	case wrong != nil:
+		return rate{}, wrong
+	case per <= 0:
+		return rate{}, &mismatch{"a period longer than nothing", ""}
+	}
+	return rate{n, per}, nil
+}
+
+func parseTokens(s string) (int64, *mismatch) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, &mismatch{wantRate, "tokens are digits alone"}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, &mismatch{"fewer tokens", ""}
+	}
+	return n, nil
+}
+
+// bareUnits are the units that people write without a number.
+var bareUnits = map[string]string{
+	"ms": "ms", "s": "s", "sec": "s", "second": "s", "m": "m", "min": "m", "minute": "m",
+	"h": "h", "hour": "h", "d": "d", "day": "d", "w": "w", "week": "w",
+}
+
+// durationPart is one number and unit of a duration.
+var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h|d|w)`)
+
+// parseDuration reads Go's durations, without a sign, plus d and w.
+func parseDuration(s string) (time.Duration, *mismatch) {
+	var sum time.Duration
+	for rest := s; ; {
+		part := durationPart.FindStringSubmatch(rest)
+		if part == nil {
+			return 0, &mismatch{"a period such as 10s, 1h30m or 1d", durationHint(rest)}
+		}
+		d, ok := durationOf(part[1], part[2])
+		if !ok || d > math.MaxInt64-sum {
+			return 0, &mismatch{"a period of at most 100 years", ""}
+		}
+		sum += d
+		if rest = rest[len(part[0]):]; rest == "" {
+			return sum, nil
+		}
+	}
+}
+
+// durationHint says what is wrong with what is left of a duration.
+func durationHint(rest string) string {
+	switch unit := strings.TrimLeft(rest, "0123456789."); {
+	case unit == "mo" || unit == "y":
+		return "months and years are not there yet: write 30d or 365d"
+	case unit == "" && rest != "":
+		return "write its unit: ms, s, m, h, d or w"
+	default:
+		return "the units are ms, s, m, h, d and w"
+	}
+}
+
+// durationOf returns number units, if that fits.
+func durationOf(number, unit string) (time.Duration, bool) {
+	times := time.Duration(1)
+	switch unit {
+	case "d":
+		unit, times = "h", 24
+	case "w":
+		unit, times = "h", 7*24
+	}
+	d, err := time.ParseDuration(number + unit)
+	return d * times, err == nil && d <= math.MaxInt64/times
+}
+
+const wantNetwork = "an address or a network, such as 10.0.0.0/8"
+
+// parseNetwork reads an address or a CIDR, unmapped.
+func parseNetwork(s string) (netip.Prefix, *mismatch) {
+	if !strings.Contains(s, "/") {
+		a, err := netip.ParseAddr(s)
+		switch {
+		case err != nil:
+			return netip.Prefix{}, &mismatch{wantNetwork, ""}
+		case a.Zone() != "":
+			return netip.Prefix{}, &mismatch{"an address without a zone", "write " + a.WithZone("").String()}
+		}
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return netip.Prefix{}, &mismatch{wantNetwork, ""}
+	}
+	if p != p.Masked() {
+		return netip.Prefix{}, &mismatch{"a network without bits behind its length", fmt.Sprintf("write %s, or %s for the one address", unmapped(p.Masked()), p.Addr().Unmap())}
+	}
+	return unmapped(p), nil
+}
+
+// unmapped returns the IPv4 network that p is, if it was written as IPv6.
+func unmapped(p netip.Prefix) netip.Prefix {
+	if !p.Addr().Is4In6() || p.Bits() < 96 {
+		return p
+	}
+	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+}
+
+// parseEntry reads an entry of a descriptor: key=value, or a key alone.
+func parseEntry(s string) (policy.EntrySpec, *mismatch) {
+	e, hasValue := descriptors.Split(s)
+	if e.Key == "" {
+		return policy.EntrySpec{}, &mismatch{"key=value, or a key alone for any value", ""}
+	}
+	return policy.EntrySpec{Key: e.Key, Value: e.Value, Any: !hasValue}, nil
+}
