@@ -1,0 +1,285 @@
+// Package servers starts real Redis and Valkey servers for tests, on loopback
+// and with nothing kept on disk.
+//
+// A binary is taken from the environment (REDIS_SERVER, VALKEY_SERVER), else
+// from below .tools at the top of the repository, else from the PATH. Where
+// there is none the test is skipped; with CI set in the environment it fails.
+package servers
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Kind is a make of server.
+type Kind struct {
+	// Name is the kind's, for the name of a subtest.
+	Name   string
+	binary string
+	env    string
+}
+
+// The kinds.
+var (
+	Redis  = Kind{"redis", "redis-server", "REDIS_SERVER"}
+	Valkey = Kind{"valkey", "valkey-server", "VALKEY_SERVER"}
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{Redis, Valkey} }
+
+// Options say how a server starts. The zero Options are a server on a free
+// port of 127.0.0.1, without a password.
+type Options struct {
+	// Password is what clients must give (requirepass).
+	Password string
+	// Socket has the server listen on a unix socket instead of a port.
+	Socket bool
+	// Args are further arguments, such as "--maxmemory", "10mb".
+	Args []string
+}
+
+// A Server is a running server. It ends with its test.
+type Server struct {
+	// Addr is host:port, or the path of the socket.
+	Addr string
+
+	kind    Kind
+	path    string
+	options Options
+	dir     string
+	cmd     *exec.Cmd
+	exited  chan struct{}
+}
+
+// Start starts a server of kind k and waits until it answers.
+func Start(t testing.TB, k Kind, o Options) *Server {
+	t.Helper()
+	s := &Server{kind: k, path: k.find(t), options: o, dir: folder(t)}
+	t.Cleanup(s.Kill)
+	if o.Socket {
+		s.Addr = filepath.Join(s.dir, "s")
+		s.mustStart(t)
+		return s
+	}
+	// Between the choice of a port and its use another may take it.
+	for range 5 {
+		s.Addr = freeAddr(t)
+		if s.start() == nil {
+			return s
+		}
+	}
+	s.mustStart(t)
+	return s
+}
+
+// Restart starts s again at the same address, after Stop or Kill. It holds
+// nothing then.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.mustStart(t)
+}
+
+// URL returns where s is, as redis:// or unix://, with its password.
+func (s *Server) URL() string {
+	user := ""
+	if s.options.Password != "" {
+		user = ":" + s.options.Password + "@"
+	}
+	if s.options.Socket {
+		return "unix://" + user + s.Addr
+	}
+	return "redis://" + user + s.Addr
+}
+
+// Stop has the server shut down in order, and waits for its end.
+func (s *Server) Stop() { s.end(syscall.SIGTERM) }
+
+// Kill ends the server at once, paused or not.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+// Pause keeps the server from running: connections are taken, and nothing is
+// answered.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP)
+}
+
+// Resume undoes Pause.
+func (s *Server) Resume(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGCONT)
+}
+
+func (s *Server) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatalf("signal %v to %s: %v", sig, s.kind.Name, err)
+	}
+}
+
+func (s *Server) end(sig syscall.Signal) {
+	if s.cmd == nil {
+		return
+	}
+	// One that has ended by itself is as good.
+	_ = s.cmd.Process.Signal(sig)
+	<-s.exited
+	s.cmd = nil
+}
+
+func (s *Server) mustStart(t testing.TB) {
+	t.Helper()
+	if err := s.start(); err != nil {
+		t.Fatalf("start %s: %v", s.path, err)
+	}
+}
+
+func (s *Server) start() error {
+	log := filepath.Join(s.dir, "log")
+	s.cmd = exec.Command(s.path, s.args(log)...)
+	if err := s.cmd.Start(); err != nil {
+		s.cmd = nil
+		return err
+	}
+	cmd, exited := s.cmd, make(chan struct{})
+	s.exited = exited
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait() // the log says why
+	}()
+	err := s.await()
+	if err != nil {
+		s.Kill()
+		text, _ := os.ReadFile(log)
+		return fmt.Errorf("%w; its log:\n%s", err, text)
+	}
+	return nil
+}
+
+func (s *Server) args(log string) []string {
+	args := []string{"--save", "", "--appendonly", "no", "--dir", s.dir, "--logfile", log}
+	if s.options.Socket {
+		args = append(args, "--port", "0", "--unixsocket", s.Addr)
+	} else {
+		host, port, _ := net.SplitHostPort(s.Addr)
+		args = append(args, "--bind", host, "--port", port)
+	}
+	if s.options.Password != "" {
+		args = append(args, "--requirepass", s.options.Password)
+	}
+	return append(args, s.options.Args...)
+}
+
+// await returns when the server answers, or with an error when it has ended or
+// does not answer for long.
+func (s *Server) await() error {
+	timeout := time.After(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.exited:
+			return errors.New("it ended")
+		case <-timeout:
+			return errors.New("it did not answer within 30s")
+		case <-tick.C:
+			if s.answers() {
+				return nil
+			}
+		}
+	}
+}
+
+// answers says that PING is answered by PONG.
+func (s *Server) answers() bool {
+	network := "tcp"
+	if s.options.Socket {
+		network = "unix"
+	}
+	conn, err := net.DialTimeout(network, s.Addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	ask, want := "PING\r\n", "+PONG\r\n"
+	if s.options.Password != "" {
+		ask, want = "AUTH "+s.options.Password+"\r\n", "+OK\r\n"
+	}
+	if _, err := conn.Write([]byte(ask)); err != nil {
+		return false
+	}
+	got, _ := bufio.NewReader(conn).ReadString('\n')
+	return got == want
+}
+
+// folder is a folder of its own for a server. Its path is short, since that of
+// a socket may not be long.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "srv")
+	if err != nil {
+		t.Fatalf("MkdirTemp: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen on a free port: %v", err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// find returns the path of k's binary, or ends the test.
+func (k Kind) find(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv(k.env); path != "" {
+		return path
+	}
+	if path := k.inTools(); path != "" {
+		return path
+	}
+	path, err := exec.LookPath(k.binary)
+	if err == nil {
+		return path
+	}
+	miss := fmt.Sprintf("no %s in .tools nor in the PATH; %s can say where one is", k.binary, k.env)
+	if os.Getenv("CI") != "" {
+		t.Fatal(miss)
+	}
+	t.Skip(miss)
+	return ""
+}
+
+// inTools returns the path of k's binary in the .tools beside the nearest
+// go.mod, or "".
+func (k Kind) inTools() string {
+	top, err := os.Getwd()
+	for err == nil && !exists(filepath.Join(top, "go.mod")) && top != filepath.Dir(top) {
+		top = filepath.Dir(top)
+	}
+	path := filepath.Join(top, ".tools", k.binary)
+	if !exists(path) {
+		return ""
+	}
+	return path
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,89 @@
+package servers_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluice-mesh/sluice/test/servers"
+)
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers.Kinds() {
+		for _, c := range []struct {
+			name    string
+			options servers.Options
+			scheme  string
+		}{
+			{"port", servers.Options{}, "redis://127.0.0.1:"},
+			{"password", servers.Options{Password: "secret"}, "redis://:secret@127.0.0.1:"},
+			{"socket", servers.Options{Socket: true}, "unix:///"},
+		} {
+			t.Run(kind.Name+" "+c.name, func(t *testing.T) {
+				t.Parallel()
+				s := servers.Start(t, kind, c.options)
+				if !strings.HasPrefix(s.URL(), c.scheme) {
+					t.Errorf("URL() = %q, want it to begin with %q", s.URL(), c.scheme)
+				}
+				s.Stop()
+				if got := ask(s, "PING"); got != "" {
+					t.Errorf("PING after Stop = %q, want no answer", got)
+				}
+				s.Restart(t)
+				if got := ask(s, "PING"); got != "+PONG\r\n" && !strings.HasPrefix(got, "-NOAUTH ") {
+					t.Errorf("PING after Restart = %q, want an answer", got)
+				}
+			})
+		}
+	}
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	s := servers.Start(t, servers.Redis, servers.Options{Args: []string{"--maxmemory", "7mb"}})
+	s.Pause(t)
+	if got := ask(s, "PING"); got != "" {
+		t.Errorf("PING while paused = %q, want no answer", got)
+	}
+	s.Resume(t)
+	if got := ask(s, "PING"); got != "+PONG\r\n" {
+		t.Errorf("PING after Resume = %q, want +PONG", got)
+	}
+}
+
+func TestEndsWithItsTest(t *testing.T) {
+	t.Parallel()
+	var s *servers.Server
+	t.Run("test", func(t *testing.T) { s = servers.Start(t, servers.Redis, servers.Options{Socket: true}) })
+	if s == nil {
+		t.Skip("no server to be had")
+	}
+	if got := ask(s, "PING"); got != "" {
+		t.Errorf("PING after the test = %q, want no answer", got)
+	}
+	if _, err := os.Stat(filepath.Dir(s.Addr)); !os.IsNotExist(err) {
+		t.Errorf("Stat(folder of the server) = %v, want that it is gone", err)
+	}
+}
+
+// ask returns the first line of the answer, "" if there is none soon.
+func ask(s *servers.Server, command string) string {
+	network := "tcp"
+	if strings.HasPrefix(s.URL(), "unix:") {
+		network = "unix"
+	}
+	conn, err := net.Dial(network, s.Addr)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_, _ = conn.Write([]byte(command + "\r\n"))
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return line
+}
