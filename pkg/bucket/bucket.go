@@ -16,7 +16,7 @@ import "time"
 // assigns to it.
 type Bucket struct {
 	at     int64   // µs: the moment of the last charge
-	fullAt int64   // µs: from then on the bucket is full under any limit
+	fullAt int64   // µs: from then on the bucket is full under any limit; whole ms after at
 	ls     *Limits // that it was last charged under; nil when full
 	few    [2]Part // what the first limits lack at the moment at
 	more   []Part  // what the others lack: shared by copies, never assigned to
@@ -143,7 +143,8 @@ func (b Bucket) kept() Bucket {
 	if wait == 0 {
 		return Bucket{}
 	}
-	b.fullAt = b.at + wait
+	// Whole milliseconds from at take 4 bytes where a store writes them.
+	b.fullAt = b.at + ceil(wait, 1000)*1000
 	return b
 }
 
