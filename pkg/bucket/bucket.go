@@ -98,7 +98,7 @@ func (b Bucket) Spend(ls *Limits, now time.Time, cost int64) Bucket {
 	}
 	next := blank(ls, now.UnixMicro())
 	for i := range ls.list {
-		p := b.part(i)
+		p := ls.list[i].capped(b.part(i))
 		p.Spent = max(min(p.Spent+clamp(cost), ls.list[i].burst), 0)
 		if p.Spent == 0 {
 			p.Aux = 0

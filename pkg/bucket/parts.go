@@ -46,6 +46,12 @@ func (b Bucket) Parts(ls *Limits) []Part {
 // A script that finds a Part written under other terms keeps Spent, up to
 // Burst, and drops Aux unless Refill and PerMS are the same and, with Greedy,
 // Tokens and Tick too: only then do the next tokens come at the same moments.
+//
+// Where Tick is 1000, a Greedy limit that is about to be charged or given back
+// to starts from full, Spent and Aux 0, if what it lacks has come by now though
+// the running tick has not ended: with aux = fraction × Tick + phase,
+//
+//	Spent × Unit − fraction ≤ phase × (Step div Tick) + phase × (Step mod Tick) div Tick
 type Terms struct {
 	Name   uint32 // a hash of the limit's name, 0 without one
 	Refill Refill

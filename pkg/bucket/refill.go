@@ -27,6 +27,22 @@ func (l *limit) wait(p Part, n int64) int64 {
 	return ceil(n*l.unit-p.Aux/l.tick, l.step)*l.tick - p.Aux%l.tick
 }
 
+// capped returns p, about to be charged, without what came beyond full in the
+// running tick. Those parts are not counted before the tick ends, and then must
+// not make up for what is charged now: tokens would come early.
+func (l *limit) capped(p Part) Part {
+	if l.Refill == Interval || l.tick == 1 || p.Spent == 0 {
+		return p
+	}
+	phase := p.Aux % l.tick
+	// phase × step ÷ tick, without leaving the exact range.
+	came := phase*(l.step/l.tick) + phase*(l.step%l.tick)/l.tick
+	if p.Spent*l.unit-p.Aux/l.tick <= came {
+		return Part{}
+	}
+	return p
+}
+
 // adopt returns p, written under old, as what l lacks at the same moment.
 func (l *limit) adopt(old *limit, p Part) Part {
 	p.Spent = min(p.Spent, l.burst)

@@ -49,6 +49,40 @@ func intervalTwice(t *testing.T, h Harness) {
 	})
 }
 
+// slow is a limit so large that its tokens, one in 2333⅓ ms, are counted in
+// ticks of 1 ms from the charge that took from a full bucket.
+var slow = bucket.Limit{Tokens: 3, Per: 7 * time.Second, Burst: 1_300_000_000}
+
+func slowTicks(t *testing.T, h Harness) {
+	const full = 3_033_333_333_334 * ms // 1.3e9 × 7000 ÷ 3, rounded up
+	playOne(t, h, limits(t, slow), []step{
+		{0, slow.Burst, yes(0, full)},
+		{2334*ms - us, 1, no(0, us, full-2334*ms+us)},
+		{2334 * ms, 1, yes(0, full-ms)},
+		{4667*ms - us, 1, no(0, us, full-2334*ms+us)},
+		// The tick that runs goes on over a charge, so that no lateness adds up.
+		{4667*ms + 300*us, 1, yes(0, full-ms-300*us)},
+		{7000*ms - us, 1, no(0, us, full-2334*ms+us)},
+		{7000 * ms, 1, yes(0, full)},
+	})
+}
+
+// fullWithinTick charges when the one token has come, in the middle of a tick:
+// the next must not come before its time.
+func fullWithinTick(t *testing.T, h Harness) {
+	playOne(t, h, limits(t, slow), []step{
+		{0, 1, yes(slow.Burst-1, 2334*ms)},
+		{2333*ms + 333*us, 0, yes(slow.Burst-1, 667*us)},
+		{2333*ms + 333*us, -slow.Burst, yes(slow.Burst, 0)},
+		{2334 * ms, 1, yes(slow.Burst-1, 2334*ms)},
+		{4667*ms + 333*us, 1, yes(slow.Burst-2, 2333*ms+667*us)}, // comes a third of a µs later
+		{7001*ms - us, 0, yes(slow.Burst-1, us)},
+		{7001 * ms, 1, yes(slow.Burst-1, 2334*ms)},
+		{9334*ms + 334*us, 0, yes(slow.Burst-1, 666*us)},
+		{9334*ms + 334*us, 1, yes(slow.Burst-1, 2334*ms)}, // it has, a third of a µs ago
+	})
+}
+
 func severalLimits(t *testing.T, h Harness) {
 	ls := limits(
 		t, fivePer10s(bucket.Interval),

@@ -59,6 +59,8 @@ var cases = []testCase{
 	{"greedy", greedy},
 	{"interval", interval},
 	{"interval in two periods", intervalTwice},
+	{"ticks of 1 ms", slowTicks},
+	{"charge at full within a tick", fullWithinTick},
 	{"several limits", severalLimits},
 	{"more than the burst", moreThanBurst},
 	{"rate of 0", rateZero},
