@@ -42,33 +42,26 @@ func (u unasked) Take(context.Context, []bucket.Charge, []bucket.Result) error {
 	return nil
 }
 
-// A ledger is the store's contract in its plainest form, at one moment that
-// lasts. It has no shadow.
+// A ledger is a store in its plainest form, at one moment that lasts.
 type ledger struct {
 	mu      sync.Mutex
 	now     time.Time
-	buckets map[string]bucket.Bucket
+	buckets map[string]*bucket.Bucket
 }
 
 func newLedger() *ledger {
-	return &ledger{now: time.Unix(1_000_000, 0), buckets: map[string]bucket.Bucket{}}
+	return &ledger{now: time.Unix(1_000_000, 0), buckets: map[string]*bucket.Bucket{}}
 }
 
 func (l *ledger) Take(_ context.Context, charges []bucket.Charge, results []bucket.Result) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	holds := true
-	for _, c := range charges {
-		holds = holds && l.buckets[c.Key].Settle(c.Limits, l.now).Holds(c.Limits, c.Cost)
-	}
-	for i, c := range charges {
-		b := l.buckets[c.Key].Settle(c.Limits, l.now)
-		if holds {
-			b = b.Spend(c.Limits, l.now, c.Cost)
-			l.buckets[c.Key] = b
+	bucket.Group(charges, results, l.now, func(key string) *bucket.Bucket {
+		if l.buckets[key] == nil {
+			l.buckets[key] = new(bucket.Bucket)
 		}
-		results[i] = b.Result(c.Limits, c.Cost, holds)
-	}
+		return l.buckets[key]
+	})
 	return nil
 }
 

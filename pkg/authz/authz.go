@@ -1,0 +1,83 @@
+// Package authz is the ext_authz door: Envoy's
+// envoy.service.auth.v3.Authorization/Check. It turns a CheckRequest into
+// attributes, and at the end the answer into a CheckResponse. It makes no
+// decision of its own.
+//
+// Every decision is an answer with an OK call. A gRPC error says that there is
+// none, and an Envoy that fails open lets the request pass then.
+package authz
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-mesh/sluice/pkg/identity"
+	"github.com/sluice-mesh/sluice/pkg/limiter"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+	"github.com/sluice-mesh/sluice/pkg/response"
+)
+
+// Options are what a Server is made of. All are required.
+type Options struct {
+	// Policies returns the set to decide by. It is asked once per request and
+	// may return another one each time; nil means that there is none.
+	Policies func() *policy.Set
+	Limiter  *limiter.Limiter
+}
+
+// A Server answers Check. It is safe for concurrent use.
+type Server struct {
+	authv3.UnimplementedAuthorizationServer
+	opts Options
+}
+
+// New makes a Server. It owns nothing.
+func New(o Options) (*Server, error) {
+	switch {
+	case o.Policies == nil:
+		return nil, errors.New("authz: Options.Policies is required")
+	case o.Limiter == nil:
+		return nil, errors.New("authz: Options.Limiter is required")
+	}
+	return &Server{opts: o}, nil
+}
+
+// domainKey is the context extension by which a route names its policy.
+const domainKey = "domain"
+
+// Check answers one request, whatever is missing in req. The policy is the one
+// of the route's context extension "domain", else the set's own choice; where
+// there is none, the request is allowed. The error is not nil only if ctx
+// ended before there was a decision.
+func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (*authv3.CheckResponse, error) {
+	attrs := attributes(ctx, req.GetAttributes())
+	d := s.decide(ctx, attrs)
+	if d.Reason == limiter.Canceled {
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	return checkResponse(response.For(d, request(attrs))), nil
+}
+
+func (s *Server) decide(ctx context.Context, attrs *identity.Attributes) limiter.Decision {
+	domain := attrs.Context[domainKey]
+	p := s.opts.Policies().ForRequests(domain)
+	if p == nil {
+		return s.opts.Limiter.Unknown(ctx, domain)
+	}
+	return s.opts.Limiter.Decide(ctx, p.ForRequest(policy.Request{Attributes: attrs, Identity: p.Edge.Identify(attrs)}))
+}
+
+func request(a *identity.Attributes) response.Request {
+	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, GRPC: grpcType(a.Headers["content-type"])}
+}
+
+// grpcType says that a request of that content type is gRPC, or one of the
+// kinds that a proxy turns into it.
+func grpcType(contentType string) bool {
+	const prefix = "application/grpc"
+	return len(contentType) >= len(prefix) && strings.EqualFold(contentType[:len(prefix)], prefix)
+}

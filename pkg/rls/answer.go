@@ -1,0 +1,153 @@
+package rls
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/sluice-mesh/sluice/pkg/limiter"
+	"github.com/sluice-mesh/sluice/pkg/response"
+)
+
+// The lengths of a unit that Envoy counts by.
+const (
+	day   = 24 * time.Hour
+	week  = 7 * day
+	month = 30 * day
+	year  = 365 * day
+)
+
+// answer says the decision in Envoy's words: overall_code decides, and the
+// statuses feed the headers that Envoy itself writes.
+func answer(d *limiter.Decision, r response.Response, ends []int, descriptors int) *rlsv3.RateLimitResponse {
+	resp := &rlsv3.RateLimitResponse{
+		OverallCode:          rlsv3.RateLimitResponse_OK,
+		Statuses:             make([]*rlsv3.RateLimitResponse_DescriptorStatus, descriptors),
+		ResponseHeadersToAdd: headers(r.Headers),
+		DynamicMetadata:      fields(r.Metadata),
+	}
+	if !d.Allowed {
+		resp.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT
+		resp.RawBody = []byte(r.Body)
+	}
+	from := 0
+	for i := range resp.Statuses {
+		to := from
+		if i < len(ends) {
+			to = ends[i]
+		}
+		resp.Statuses[i] = descriptorStatus(d, from, to)
+		from = to
+	}
+	return resp
+}
+
+// descriptorStatus describes the rules from from up to to, those of one
+// descriptor, by the one that decides among them. Without one it is OK, and
+// Envoy writes no header of it.
+func descriptorStatus(d *limiter.Decision, from, to int) *rlsv3.RateLimitResponse_DescriptorStatus {
+	s := &rlsv3.RateLimitResponse_DescriptorStatus{Code: rlsv3.RateLimitResponse_OK}
+	if d.Unavailable(from, to) {
+		s.Code = rlsv3.RateLimitResponse_OVER_LIMIT
+		return s
+	}
+	place := d.Tightest(from, to)
+	if place < 0 {
+		return s
+	}
+	o := d.Outcome(place)
+	if !o.Allowed {
+		s.Code = rlsv3.RateLimitResponse_OVER_LIMIT
+	}
+	s.CurrentLimit = currentLimit(o)
+	s.LimitRemaining = clamp(o.Remaining)
+	if !o.Hopeless {
+		s.DurationUntilReset = &durationpb.Duration{Seconds: o.Seconds()}
+	}
+	return s
+}
+
+// currentLimit describes a limit by its burst and its period. A period that is
+// no whole number of seconds has no unit in Envoy's terms.
+func currentLimit(o limiter.Outcome) *rlsv3.RateLimitResponse_RateLimit {
+	l := &rlsv3.RateLimitResponse_RateLimit{Name: unquoted(o.Rule.Name), RequestsPerUnit: clamp(o.Limit.Burst)}
+	var n time.Duration
+	l.Unit, n = unit(o.Limit.Per)
+	if n > 1 {
+		l.UnitMultiplier = wrapperspb.UInt32(clamp(int64(n)))
+	}
+	return l
+}
+
+var units = [...]struct {
+	length time.Duration
+	unit   rlsv3.RateLimitResponse_RateLimit_Unit
+}{
+	{year, rlsv3.RateLimitResponse_RateLimit_YEAR},
+	{month, rlsv3.RateLimitResponse_RateLimit_MONTH},
+	{week, rlsv3.RateLimitResponse_RateLimit_WEEK},
+	{day, rlsv3.RateLimitResponse_RateLimit_DAY},
+	{time.Hour, rlsv3.RateLimitResponse_RateLimit_HOUR},
+	{time.Minute, rlsv3.RateLimitResponse_RateLimit_MINUTE},
+	{time.Second, rlsv3.RateLimitResponse_RateLimit_SECOND},
+}
+
+// unit returns the largest unit that per is a whole number of, and the number.
+func unit(per time.Duration) (rlsv3.RateLimitResponse_RateLimit_Unit, time.Duration) {
+	for _, u := range units {
+		if per >= u.length && per%u.length == 0 {
+			return u.unit, per / u.length
+		}
+	}
+	return rlsv3.RateLimitResponse_RateLimit_UNKNOWN, 0
+}
+
+// headers drops what Envoy's rate limit filter writes by itself; what we add
+// comes on top of that, and would be there twice.
+func headers(hs []response.Header) []*corev3.HeaderValue {
+	var added []*corev3.HeaderValue
+	for _, h := range hs {
+		if !envoys(h.Name) {
+			added = append(added, &corev3.HeaderValue{Key: h.Name, Value: h.Value})
+		}
+	}
+	return added
+}
+
+func envoys(name string) bool {
+	switch strings.ToLower(name) {
+	case "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-envoy-ratelimited", "grpc-status":
+		return true
+	default:
+		return false
+	}
+}
+
+// unquoted drops from a rule's name what would break out of the quotes that
+// Envoy puts it in, unescaped.
+func unquoted(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return -1
+		}
+		return r
+	}, name)
+}
+
+func clamp(n int64) uint32 {
+	return uint32(min(max(n, 0), math.MaxUint32))
+}
+
+func fields(facts []response.Header) *structpb.Struct {
+	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(facts))}
+	for _, f := range facts {
+		s.Fields[f.Name] = structpb.NewStringValue(f.Value)
+	}
+	return s
+}

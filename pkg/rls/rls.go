@@ -1,0 +1,102 @@
+// Package rls is the door of Envoy's rate limit filter:
+// envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit. It turns
+// Envoy's descriptors into ours, and at the end the decision into one status
+// for each of them. It makes no decision of its own.
+package rls
+
+import (
+	"context"
+	"errors"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-mesh/sluice/pkg/limiter"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+	"github.com/sluice-mesh/sluice/pkg/response"
+)
+
+// Options are what a Server is made of. All are required.
+type Options struct {
+	// Policies returns the set to decide by. It is asked once per request and
+	// may return another one each time; nil means that there is none.
+	Policies func() *policy.Set
+	Limiter  *limiter.Limiter
+}
+
+// A Server answers ShouldRateLimit. It is safe for concurrent use.
+type Server struct {
+	rlsv3.UnimplementedRateLimitServiceServer
+	opts Options
+}
+
+// New makes a Server. It owns nothing.
+func New(o Options) (*Server, error) {
+	switch {
+	case o.Policies == nil:
+		return nil, errors.New("rls: Options.Policies is required")
+	case o.Limiter == nil:
+		return nil, errors.New("rls: Options.Limiter is required")
+	}
+	return &Server{opts: o}, nil
+}
+
+// ShouldRateLimit answers one request with one status for each descriptor, in
+// order. A request without a domain, without a descriptor or with over a
+// thousand gets INVALID_ARGUMENT; otherwise the error is not nil only if ctx ended
+// before there was a decision.
+func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	if err := check(req); err != nil {
+		return nil, err
+	}
+	m, ends := s.match(req)
+	d := s.decide(ctx, req.GetDomain(), m, ends)
+	if d.Reason == limiter.Canceled {
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	return answer(&d, response.For(d, response.Request{}), ends, len(req.GetDescriptors())), nil
+}
+
+// maxDescriptors bounds the work of one request. Envoy sends a descriptor for
+// each of its route's rate_limits, a handful.
+const maxDescriptors = 1024
+
+func check(req *rlsv3.RateLimitRequest) error {
+	switch {
+	case req.GetDomain() == "":
+		return status.Error(codes.InvalidArgument, "rate limit domain must not be empty")
+	case len(req.GetDescriptors()) == 0:
+		return status.Error(codes.InvalidArgument, "rate limit descriptor list must not be empty")
+	case len(req.GetDescriptors()) > maxDescriptors:
+		return status.Error(codes.InvalidArgument, "rate limit descriptor list is too long")
+	}
+	return nil
+}
+
+func (s *Server) decide(ctx context.Context, domain string, m policy.Match, ends []int) limiter.Decision {
+	if ends == nil {
+		return s.opts.Limiter.Unknown(ctx, domain)
+	}
+	return s.opts.Limiter.Decide(ctx, m)
+}
+
+// match collects what the descriptors apply. ends[i] is where the rules of
+// descriptor i end in m.Applied; it is nil if no policy has the domain.
+func (s *Server) match(req *rlsv3.RateLimitRequest) (m policy.Match, ends []int) {
+	p := s.opts.Policies().Domain(req.GetDomain())
+	if p == nil {
+		return m, nil
+	}
+	ends = make([]int, len(req.GetDescriptors()))
+	for i, d := range req.GetDescriptors() {
+		from := len(m.Applied)
+		m.Applied = append(m.Applied, p.ForDescriptor(descriptor(d))...)
+		charge(m.Applied[from:], d, req.GetHitsAddend())
+		if o := d.GetLimit(); o != nil {
+			limiter.Override(m.Applied[from:], int64(o.GetRequestsPerUnit()), period(o))
+		}
+		ends[i] = len(m.Applied)
+	}
+	return m, ends
+}
