@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// signals returns a context that ends with the first signal to end. A second
+// one ends the process at once.
+func signals() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2 // there is no such flag, setting or command, or no such value
+)
+
+// run runs the command line args with the variables environ, until it is done
+// or ctx ends, and returns the exit code.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	root := newRoot(environ)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprint(stderr, cmd.UsageString(), "\n", prefixed(err))
+		return exitUsage
+	default:
+		fmt.Fprint(stderr, prefixed(err))
+		return exitFailed
+	}
+}
+
+// prefixed is err with the program's name before its first line. What follows
+// are faults, each with a place of its own.
+func prefixed(err error) string { return fmt.Sprintf("extauthz: %v\n", err) }
+
+// A usageError is a command line or a setting that there is not.
+type usageError struct{ error }
+
+// Unwrap returns what is wrong with it.
+func (e usageError) Unwrap() error { return e.error }
+
+// errReported is the error of a command that has said itself what failed.
+var errReported = errors.New("reported")
+
+func newRoot(environ []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "extauthz",
+		Short: "Rate limits for Envoy: ext_authz and the rate limit service, by one policy",
+		Example: `  extauthz validate policy.yaml
+  extauthz serve --policy policy.yaml`,
+		Args:                  cobra.ArbitraryArgs,
+		RunE:                  noCommand,
+		DisableFlagsInUseLine: true,
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newServe(environ), newValidate(), newVersion())
+	return root
+}
+
+// noCommand says that args begin with no command.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageError{errors.New("no command given")}
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError{fmt.Errorf("unknown command %q%s", args[0], hint)}
+}
+
+// noArgs refuses arguments.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unknown argument %q", args[0])}
+	}
+	return nil
+}

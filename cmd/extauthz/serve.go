@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-mesh/sluice/internal/admin"
+	"github.com/sluice-mesh/sluice/internal/config"
+	"github.com/sluice-mesh/sluice/internal/server"
+	"github.com/sluice-mesh/sluice/internal/telemetry"
+)
+
+func newServe(environ []string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer Envoy by a policy, until told to end",
+		Long: `Answer Envoy by a policy, until told to end.
+
+A setting is taken from its flag, else from its variable (--store-deadline is
+SLUICE_STORE_DEADLINE), else from the file that --config or SLUICE_CONFIG names
+(store-deadline: 25ms), else it has its default. A list in a variable is divided
+by commas.
+
+A policy that changes is read again, and so it is on SIGHUP. One with faults is
+not used: the last good one stays. SIGTERM and SIGINT drain, a second one ends
+at once.`,
+		Example: `  extauthz serve --policy policy.yaml
+  extauthz serve --policy policies/ --redis-url redis://127.0.0.1:6379 --grpc-addr :9001`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, warnings, err := config.Load(cmd.Flags(), environ)
+			var faults config.Faults
+			if errors.As(err, &faults) {
+				return usageError{fmt.Errorf("these settings cannot be used:\n%w", err)}
+			}
+			if err != nil {
+				return err
+			}
+			log := newLogger(cmd.ErrOrStderr(), settings)
+			for _, w := range warnings {
+				log.Warn("a variable is not understood", "detail", w)
+			}
+			return serve(cmd.Context(), settings, log)
+		},
+	}
+	config.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// serve answers until ctx ends, and drains.
+func serve(ctx context.Context, settings config.Settings, log *slog.Logger) error {
+	b := thisBuild()
+	metrics := telemetry.New(telemetry.Options{Version: b.version, Revision: b.revision})
+	policies, err := loading{settings, metrics, log}.start()
+	if err != nil {
+		return err
+	}
+	stores, err := openStores(settings, metrics)
+	if err != nil {
+		return err
+	}
+	defer stores.close(log)
+	services, err := newServices(policies, stores, metrics, log)
+	if err != nil {
+		return err
+	}
+	ports, err := listen(settings)
+	if err != nil {
+		return err
+	}
+	stores.look(ctx, log)
+	return serveAll(ctx, parts{settings, policies, stores, services, ports, metrics, log})
+}
+
+// ports are where it listens. admin is nil where it does not.
+type ports struct{ grpc, admin net.Listener }
+
+func listen(settings config.Settings) (p ports, err error) {
+	if p.grpc, err = server.Listen(settings.GRPCAddr); err != nil {
+		return ports{}, fmt.Errorf("grpc-addr %s: %w", settings.GRPCAddr, err)
+	}
+	if settings.AdminAddr == "" {
+		return p, nil
+	}
+	if p.admin, err = server.Listen(settings.AdminAddr); err != nil {
+		return ports{}, errors.Join(fmt.Errorf("admin-addr %s: %w", settings.AdminAddr, err), p.grpc.Close())
+	}
+	return p, nil
+}
+
+// parts are all that serves.
+type parts struct {
+	settings config.Settings
+	policies *server.Policies
+	stores   *stores
+	services []server.Service
+	ports    ports
+	metrics  *telemetry.Metrics
+	log      *slog.Logger
+}
+
+// serveAll runs the ports and the reload until ctx ends. The admin port goes
+// on while the gRPC port drains.
+func serveAll(ctx context.Context, p parts) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	after, end := context.WithCancel(context.WithoutCancel(ctx))
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer end()
+
+	var adminErr error
+	if p.ports.admin != nil {
+		beside.Go(func() {
+			if adminErr = admin.Serve(after, p.ports.admin, p.admin(ctx)); adminErr != nil {
+				stop()
+			}
+		})
+	}
+	beside.Go(func() { p.reload(ctx) })
+	p.logReady()
+	err := p.newServer().Run(ctx, p.ports.grpc)
+	stop()
+	end()
+	beside.Wait()
+	if err = errors.Join(err, adminErr); err == nil {
+		p.log.Info("stopped")
+	}
+	return err
+}
+
+// reload reads the policy again when it changes and on SIGHUP.
+func (p parts) reload(ctx context.Context) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	p.policies.Run(ctx, signals)
+}
+
+func (p parts) newServer() *server.Server {
+	s := p.settings
+	return server.New(server.Options{
+		Services: p.services, Reflection: s.Reflection,
+		MaxConnectionAge: s.MaxConnectionAge, MaxMessageSize: s.MaxMessageSize, MaxStreams: s.MaxStreams,
+		DrainDelay: s.DrainDelay, DrainTime: s.DrainTime,
+		Log: p.log, Panicked: p.metrics.Panicked,
+	})
+}
+
+// logReady tells the addresses that were found, for who asked for port 0.
+func (p parts) logReady() {
+	adminAddr := "off"
+	if p.ports.admin != nil {
+		adminAddr = p.ports.admin.Addr().String()
+	}
+	p.log.Info("ready", "grpc", p.ports.grpc.Addr().String(), "admin", adminAddr,
+		"store", p.settings.Store, "rules", len(rules(p.policies.Set())), "version", thisBuild().version)
+}

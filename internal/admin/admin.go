@@ -1,0 +1,123 @@
+// Package admin is the port for those who run the program: whether it lives,
+// whether it is ready, its metrics and its profiles. It is not for clients, and
+// listens on loopback unless told otherwise.
+//
+// It knows nothing of what it shows: health and metrics are handed to it.
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+)
+
+// Options are what a Server is made of. Ready and Metrics are required.
+type Options struct {
+	// Ready is asked at each request of /readyz.
+	Ready   func(context.Context) Readiness
+	Metrics http.Handler
+	Log     *slog.Logger // nil logs nothing
+}
+
+// Readiness says whether requests may be sent here, and of what is looked at
+// for that how it stands.
+type Readiness struct {
+	Ready bool `json:"ready"`
+	// Checks may have faults though Ready is true: the service is degraded,
+	// but better than none.
+	Checks []Check `json:"checks"`
+}
+
+// A Check is one thing that was looked at.
+type Check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Detail says what is wrong, or in use. It holds no secret and nothing of
+	// a client's.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Handler returns what the port serves.
+func Handler(o Options) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", index)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { ready(w, o.Ready(r.Context())) })
+	mux.Handle("GET /metrics", o.Metrics)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+func index(w http.ResponseWriter, _ *http.Request) {
+	text(w, "/healthz        alive\n/readyz         ready, and what is degraded\n/metrics        for Prometheus\n/debug/pprof/   profiles\n")
+}
+
+func text(w http.ResponseWriter, body string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = fmt.Fprint(w, body) // who asked may be gone
+}
+
+func ready(w http.ResponseWriter, r Readiness) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if !r.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(r) // who asked may be gone
+}
+
+// Serve serves l until ctx ends, and closes it. The error is nil then.
+func Serve(ctx context.Context, l net.Listener, o Options) error {
+	s := newServer(o)
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		stopServer(s)
+	})
+	err := s.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		<-stopped
+		return nil
+	}
+	stop()
+	return fmt.Errorf("serve the admin port on %s: %w", l.Addr(), err)
+}
+
+func newServer(o Options) *http.Server {
+	s := &http.Server{
+		Handler:           Handler(o),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		// A CPU profile takes as long as its seconds parameter says.
+		WriteTimeout:   2 * time.Minute,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelWarn),
+	}
+	if o.Log != nil {
+		s.ErrorLog = slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
+	}
+	return s
+}
+
+// stopServer gives answers under way a moment.
+func stopServer(s *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if s.Shutdown(ctx) != nil {
+		_ = s.Close() // nobody waits for what is cut off
+	}
+}

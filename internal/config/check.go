@@ -1,0 +1,165 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// resolve fills in what follows from other settings, and returns all that is
+// wrong with s.
+func (s *Settings) resolve() Faults {
+	c := checker{s: s}
+	c.policy()
+	c.store()
+	c.redis()
+	c.servers()
+	c.logs()
+	return c.faults
+}
+
+type checker struct {
+	s      *Settings
+	faults Faults
+}
+
+func (c *checker) want(ok bool, name, found, want string) {
+	if !ok {
+		c.faults = append(c.faults, Fault{Setting: name, Found: found, Want: want, From: c.s.From(name)})
+	}
+}
+
+func (c *checker) policy() {
+	c.want(len(c.s.Policy) > 0, "policy", "none", "a policy file or folder: --policy FILE")
+	for _, p := range c.s.Policy {
+		c.want(p != "", "policy", "an empty path", "a policy file or folder")
+	}
+}
+
+func (c *checker) store() {
+	s := c.s
+	if s.Store == "" {
+		s.Store = Memory
+		if s.RedisURL != "" {
+			s.Store = Redis
+		}
+	}
+	c.want(s.Store == Memory || s.Store == Redis, "store", strconv.Quote(s.Store), "memory or redis")
+	c.want(s.Store != Redis || s.RedisURL != "", "redis-url", "none", "the address of the server, since store is redis (from "+s.From("store")+")")
+	c.want(s.Store != Memory || s.RedisURL == "", "store", "memory", "redis, since there is a redis-url (from "+s.From("redis-url")+")")
+	c.duration("store-deadline", s.StoreDeadline, time.Millisecond, time.Minute)
+	c.want(s.MemoryLimit >= 1, "memory-limit", strconv.Itoa(s.MemoryLimit), "1 or more")
+	c.want(goodPrefix(s.KeyPrefix), "key-prefix", strconv.Quote(s.KeyPrefix), "1 to 64 letters, digits and signs, without spaces and braces")
+}
+
+// goodPrefix says that p can begin a key of Redis: a brace would be taken for
+// the part that names a slot.
+func goodPrefix(p string) bool {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '{' || r == '}' }
+	return p != "" && len(p) <= 64 && !strings.ContainsFunc(p, odd)
+}
+
+func (c *checker) redis() {
+	s := c.s
+	both := s.RedisPassword != "" && s.RedisPasswordFile != ""
+	c.want(!both, "redis-password-file", "a file, with "+secretKey+" set too (from "+s.From(secretKey)+")", "only one of them")
+	if s.RedisURL == "" {
+		return
+	}
+	const forms = "redis://, rediss:// or unix:// and an address"
+	u, err := url.Parse(s.RedisURL)
+	if err != nil {
+		// The error repeats the text, which may hold a password.
+		c.want(false, "redis-url", "something that is no URL", forms)
+		return
+	}
+	switch u.Scheme {
+	case "redis", "rediss", "unix":
+		c.want(u.Host+u.Path != "", "redis-url", u.Scheme+":// without an address", forms)
+	case "redis+cluster", "redis+sentinel":
+		c.want(false, "redis-url", u.Scheme+"://, which is not there yet", forms)
+	default:
+		c.want(false, "redis-url", "the scheme "+strconv.Quote(u.Scheme), forms)
+	}
+}
+
+func (c *checker) servers() {
+	s := c.s
+	c.address("grpc-addr", s.GRPCAddr)
+	if s.AdminAddr != "" {
+		c.address("admin-addr", s.AdminAddr)
+	}
+	same := s.GRPCAddr == s.AdminAddr && !strings.HasSuffix(s.AdminAddr, ":0")
+	c.want(!same, "admin-addr", strconv.Quote(s.AdminAddr), "another address than grpc-addr")
+	c.want(s.MaxConnectionAge == 0 || s.MaxConnectionAge >= time.Second, "max-connection-age", s.MaxConnectionAge.String(), "0 or at least 1s")
+	c.want(s.MaxMessageSize >= 1024, "max-message-size", strconv.Itoa(s.MaxMessageSize), "1024 or more")
+	c.want(s.MaxStreams >= 1, "max-streams", "0", "1 or more")
+	c.duration("drain-delay", s.DrainDelay, 0, time.Hour)
+	c.duration("drain-time", s.DrainTime, 0, time.Hour)
+}
+
+func (c *checker) address(name, addr string) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		c.want(path != "", name, strconv.Quote(addr), "a path after unix:")
+		return
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	c.want(err == nil, name, strconv.Quote(addr), "host:port, :port or unix:/path")
+}
+
+func (c *checker) duration(name string, d, least, most time.Duration) {
+	c.want(d >= least && d <= most, name, d.String(), fmt.Sprintf("%v to %v", least, most))
+}
+
+func (c *checker) logs() {
+	s := c.s
+	s.LogLevel = strings.ToLower(s.LogLevel)
+	c.want(slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel), "log-level", strconv.Quote(s.LogLevel), "debug, info, warn or error")
+	c.want(s.LogFormat == "text" || s.LogFormat == "json", "log-format", strconv.Quote(s.LogFormat), "text or json")
+}
+
+const leastHashKey = 16
+
+// readSecrets reads the files that hold secrets.
+func (s *Settings) readSecrets() error {
+	if s.RedisPasswordFile != "" {
+		text, err := readSecret("redis-password-file", s.RedisPasswordFile)
+		if err != nil {
+			return err
+		}
+		s.RedisPassword = string(text)
+	}
+	if s.HashKeyFile == "" {
+		return nil
+	}
+	key, err := readSecret("hash-key-file", s.HashKeyFile)
+	if err != nil {
+		return err
+	}
+	if len(key) < leastHashKey {
+		return Faults{{
+			Setting: "hash-key-file", From: s.From("hash-key-file"),
+			Found: fmt.Sprintf("a file of %d bytes", len(key)), Want: fmt.Sprintf("at least %d", leastHashKey),
+		}}
+	}
+	s.HashKey = key
+	return nil
+}
+
+// readSecret reads a file without the line end that editors leave.
+func readSecret(setting, name string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", setting, err)
+	}
+	return bytes.TrimRight(text, "\r\n"), nil
+}

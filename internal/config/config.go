@@ -1,0 +1,102 @@
+// Package config is the settings of extauthz: one struct, one default for each
+// and one place where they are read. A flag goes before a SLUICE_… variable,
+// that before the settings file, and that before the default.
+//
+// It reads settings, and the small secret files that settings name. It knows
+// nothing of what they are for: the other packages take values. The policy is
+// not a setting, only its path is.
+package config
+
+import (
+	"log/slog"
+	"time"
+)
+
+// The stores that Settings.Store may name.
+const (
+	Memory = "memory"
+	Redis  = "redis"
+)
+
+// Settings are the settings of extauthz serve. Each is named after the key
+// that it has on the command line and in the settings file; its variable is
+// the same in capitals: store-deadline is SLUICE_STORE_DEADLINE.
+type Settings struct {
+	// Policy are the policy files and folders. At least one.
+	Policy []string `mapstructure:"policy"`
+	// Domain answers the requests that name none. "" leaves it to the only
+	// policy that has rules for them.
+	Domain string `mapstructure:"domain"`
+
+	// Store is Memory or Redis, never "" once loaded: unset, it is Redis if
+	// RedisURL is set.
+	Store string `mapstructure:"store"`
+	// RedisURL may hold a password: never log it.
+	RedisURL string `mapstructure:"redis-url"`
+	// RedisPassword is what redis-password or the file redis-password-file
+	// says. It has no flag: the command line is everybody's to read.
+	RedisPassword     string        `mapstructure:"redis-password"`
+	RedisPasswordFile string        `mapstructure:"redis-password-file"`
+	StoreDeadline     time.Duration `mapstructure:"store-deadline"`
+	// MemoryLimit is the most keys that the memory store holds.
+	MemoryLimit int    `mapstructure:"memory-limit"`
+	KeyPrefix   string `mapstructure:"key-prefix"`
+	// HashKey is what the file hash-key-file holds, nil without one.
+	HashKey     []byte `mapstructure:"-"`
+	HashKeyFile string `mapstructure:"hash-key-file"`
+
+	GRPCAddr string `mapstructure:"grpc-addr"`
+	// AdminAddr is "" where there shall be no admin port.
+	AdminAddr  string `mapstructure:"admin-addr"`
+	Reflection bool   `mapstructure:"reflection"`
+	// MaxConnectionAge is how long a client may keep a connection before it
+	// is asked to open another. 0 is for ever.
+	MaxConnectionAge time.Duration `mapstructure:"max-connection-age"`
+	MaxMessageSize   int           `mapstructure:"max-message-size"` // bytes
+	MaxStreams       uint32        `mapstructure:"max-streams"`      // of one connection
+	DrainDelay       time.Duration `mapstructure:"drain-delay"`
+	DrainTime        time.Duration `mapstructure:"drain-time"`
+
+	LogLevel  string `mapstructure:"log-level"`
+	LogFormat string `mapstructure:"log-format"`
+
+	from map[string]string
+}
+
+// Default returns the settings that hold where nothing else is said.
+func Default() Settings {
+	return Settings{
+		StoreDeadline: 25 * time.Millisecond,
+		MemoryLimit:   1_000_000,
+		KeyPrefix:     "sl:",
+
+		GRPCAddr:         "127.0.0.1:9001",
+		AdminAddr:        "127.0.0.1:9002",
+		Reflection:       true,
+		MaxConnectionAge: 30 * time.Minute,
+		MaxMessageSize:   4 << 20,
+		MaxStreams:       1024,
+		DrainTime:        20 * time.Second,
+
+		LogLevel:  "info",
+		LogFormat: "text",
+	}
+}
+
+// From says where the setting called name was found: a flag, a variable, the
+// settings file, or the default.
+func (s Settings) From(name string) string {
+	if from, ok := s.from[name]; ok {
+		return from
+	}
+	return "the default"
+}
+
+// Level returns LogLevel for slog; it is info where that is no level.
+func (s Settings) Level() slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return slog.LevelInfo
+	}
+	return l
+}

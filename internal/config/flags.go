@@ -1,0 +1,49 @@
+package config
+
+import "github.com/spf13/pflag"
+
+const (
+	fileFlag = "config"
+	// A secret on a command line is everybody's to read, so this setting has
+	// a variable and a key, but no flag.
+	secretKey = "redis-password"
+)
+
+// AddFlags adds a flag for each setting to fs, and --config for the file.
+func AddFlags(fs *pflag.FlagSet) {
+	fs.StringP(fileFlag, "c", "", "read settings from this `FILE`: .yaml, .json or .toml")
+	addPolicyFlags(fs)
+	addStoreFlags(fs)
+	addServerFlags(fs)
+}
+
+func addPolicyFlags(fs *pflag.FlagSet) {
+	d := Default()
+	fs.StringArrayP("policy", "p", d.Policy, "policy `PATH`, a file or folder; may be repeated")
+	fs.String("domain", d.Domain, "`DOMAIN` whose rules answer requests that name none (default: the only one that has rules for them)")
+	fs.String("log-level", d.LogLevel, "log from this `LEVEL` up: debug, info, warn or error")
+	fs.String("log-format", d.LogFormat, "log as this `FORMAT`: text or json")
+}
+
+func addStoreFlags(fs *pflag.FlagSet) {
+	d := Default()
+	fs.String("store", d.Store, "keep buckets in this `STORE`: memory or redis (default memory, or redis with --redis-url)")
+	fs.String("redis-url", d.RedisURL, "Redis or Valkey: a redis://, rediss:// or unix:// `URL`; a password is better in SLUICE_REDIS_PASSWORD or --redis-password-file")
+	fs.String("redis-password-file", d.RedisPasswordFile, "read the password of Redis from this `FILE`")
+	fs.Duration("store-deadline", d.StoreDeadline, "a store that has not answered after this `TIME` has failed: on_error decides")
+	fs.Int("memory-limit", d.MemoryLimit, "the most `KEYS` that the memory store holds")
+	fs.String("key-prefix", d.KeyPrefix, "begin all keys in Redis with this `TEXT`")
+	fs.String("hash-key-file", d.HashKeyFile, "hash identities with the secret in this `FILE`; all replicas need the same")
+}
+
+func addServerFlags(fs *pflag.FlagSet) {
+	d := Default()
+	fs.String("grpc-addr", d.GRPCAddr, "serve ext_authz, RLS, gRPC health and reflection at this `ADDRESS`: host:port or unix:path")
+	fs.String("admin-addr", d.AdminAddr, "serve health, metrics and pprof over HTTP at this `ADDRESS`: host:port or unix:path; '' for nowhere")
+	fs.Bool("reflection", d.Reflection, "let gRPC clients ask what services there are")
+	fs.Duration("max-connection-age", d.MaxConnectionAge, "ask a client to open another connection after this `TIME`, so that load spreads over new replicas; 0 for never")
+	fs.Int("max-message-size", d.MaxMessageSize, "refuse a gRPC message of more `BYTES`")
+	fs.Uint32("max-streams", d.MaxStreams, "the most `REQUESTS` under way on one gRPC connection")
+	fs.Duration("drain-delay", d.DrainDelay, "when told to end, go on for this `TIME` with health saying NOT_SERVING, for load balancers to notice")
+	fs.Duration("drain-time", d.DrainTime, "when told to end, give requests under way this much `TIME`")
+}

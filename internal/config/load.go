@@ -1,0 +1,188 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+const envPrefix = "SLUICE_"
+
+// Load returns the settings that flags, made by AddFlags and parsed, environ
+// (lines of NAME=value) and the settings file make together, and warnings of
+// what it did not understand. The error is Faults if a setting cannot be used;
+// else a file could not be read.
+func Load(flags *pflag.FlagSet, environ []string) (Settings, []string, error) {
+	l := loader{flags: flags, v: viper.NewWithOptions(viper.KeyDelimiter("\x00")), from: map[string]string{}}
+	l.v.SetDefault(secretKey, "")
+	variables := l.variables(environ)
+	if err := l.file(variables); err != nil {
+		return Settings{}, l.warnings, err
+	}
+	if err := l.merge(variables); err != nil {
+		return Settings{}, l.warnings, err
+	}
+	s, err := l.decode()
+	return s, l.warnings, err
+}
+
+type loader struct {
+	flags    *pflag.FlagSet
+	v        *viper.Viper
+	from     map[string]string
+	warnings []string
+}
+
+// variables returns the settings that environ holds, by name.
+func (l *loader) variables(environ []string) map[string]any {
+	found := map[string]any{}
+	for _, line := range environ {
+		name, value, _ := strings.Cut(line, "=")
+		rest, ours := strings.CutPrefix(name, envPrefix)
+		if !ours {
+			continue
+		}
+		key := strings.ReplaceAll(strings.ToLower(rest), "_", "-")
+		if envName(key) == name && (l.known(key) || key == fileFlag) {
+			found[key] = value
+			continue
+		}
+		if !fromKubernetes(rest) {
+			l.warnings = append(l.warnings, fmt.Sprintf("variable %s is no setting%s", name, didYouMean(key, l.names(), envName)))
+		}
+	}
+	return found
+}
+
+// fromKubernetes says that a variable is one of those that Kubernetes sets for
+// a Service called sluice.
+func fromKubernetes(rest string) bool {
+	return rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_")
+}
+
+func envName(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+}
+
+// known says that key is a setting that files and variables may have.
+func (l *loader) known(key string) bool { return slices.Contains(l.names(), key) }
+
+func (l *loader) names() []string {
+	names := []string{secretKey}
+	for name := range flagNames(l.flags) {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func flagNames(flags *pflag.FlagSet) map[string]*pflag.Flag {
+	ours := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddFlags(ours)
+	names := map[string]*pflag.Flag{}
+	ours.VisitAll(func(f *pflag.Flag) {
+		if f.Name != fileFlag {
+			names[f.Name] = flags.Lookup(f.Name)
+		}
+	})
+	return names
+}
+
+// file reads the settings file, if there is one.
+func (l *loader) file(variables map[string]any) error {
+	name, _ := variables[fileFlag].(string)
+	delete(variables, fileFlag)
+	if f := l.flags.Lookup(fileFlag); f.Changed {
+		name = f.Value.String()
+	}
+	if name == "" {
+		return nil
+	}
+	l.v.SetConfigFile(name)
+	if err := l.v.ReadInConfig(); err != nil {
+		return fmt.Errorf("read settings file %s: %w", name, err)
+	}
+	var faults Faults
+	for _, key := range slices.Sorted(maps.Keys(l.v.AllSettings())) {
+		if !l.known(key) {
+			faults = append(faults, Fault{
+				Setting: key, From: name, Found: "a key that is no setting",
+				Want: "one of " + strings.Join(l.names(), ", ") + didYouMean(key, l.names(), nil),
+			})
+		}
+		l.from[key] = name
+	}
+	return faults.orNil()
+}
+
+func (fs Faults) orNil() error {
+	if len(fs) == 0 {
+		return nil
+	}
+	return fs
+}
+
+// merge puts the variables over the file and the flags over both.
+func (l *loader) merge(variables map[string]any) error {
+	for key := range variables {
+		l.from[key] = "variable " + envName(key)
+	}
+	if err := l.v.MergeConfigMap(variables); err != nil {
+		return fmt.Errorf("read variables: %w", err)
+	}
+	for name, flag := range flagNames(l.flags) {
+		if err := l.v.BindPFlag(name, flag); err != nil {
+			return fmt.Errorf("read flag --%s: %w", name, err)
+		}
+		if flag.Changed {
+			l.from[name] = "flag --" + name
+		}
+	}
+	return nil
+}
+
+func (l *loader) decode() (Settings, error) {
+	s := Settings{from: l.from}
+	if err := l.v.UnmarshalExact(&s, viper.DecodeHook(decodeValue)); err != nil {
+		return Settings{}, l.decodeFaults(err)
+	}
+	if faults := s.resolve(); faults != nil {
+		return Settings{}, faults
+	}
+	return s, s.readSecrets()
+}
+
+// decodeFaults makes a fault of each value that has the wrong form.
+func (l *loader) decodeFaults(err error) error {
+	var faults Faults
+	for _, e := range flatten(err) {
+		named, ok := e.(interface{ Name() string })
+		if !ok {
+			return fmt.Errorf("read settings: %w", err)
+		}
+		name := named.Name()
+		faults = append(faults, Fault{
+			Setting: name, From: Settings{from: l.from}.From(name),
+			Found: fmt.Sprintf("%q", fmt.Sprint(l.v.Get(name))), Want: wantedForm(name),
+		})
+	}
+	return faults.orNil()
+}
+
+// flatten returns the errors that err joins.
+func flatten(err error) []error {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+// Package server runs the gRPC port: the services it is given, gRPC health and
+// reflection, from the first connection to a drain that loses nothing. It also
+// keeps the policy set in use, and reads it again when its files change.
+//
+// It knows nothing of what the services answer.
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+)
+
+// A Service is one gRPC service.
+type Service struct {
+	// Name is the full name, by which health is asked for it.
+	Name     string
+	Register func(grpc.ServiceRegistrar)
+}
+
+// Options are what a Server is made of. Services is required.
+type Options struct {
+	Services   []Service
+	Reflection bool
+	// MaxConnectionAge is how long a connection lives before its client is
+	// asked to open another. 0 is for ever.
+	MaxConnectionAge time.Duration
+	MaxMessageSize   int    // bytes of a request; 0 means 4 MiB
+	MaxStreams       uint32 // of one connection; 0 means no bound
+	// DrainDelay is how long the Server goes on as before once it has said
+	// that it is not serving.
+	DrainDelay time.Duration
+	// DrainTime is how long requests under way may take after that.
+	DrainTime time.Duration
+	Log       *slog.Logger // nil logs nothing
+	Panicked  func()       // is called for each panic caught; may be nil
+}
+
+// A Server serves one listener, once.
+type Server struct {
+	opts   Options
+	grpc   *grpc.Server
+	health *health.Server
+	// ending is done when streams that would go on for ever must end.
+	ending context.Context //nolint:containedctx // it is the Server's own life, no request's
+	end    context.CancelFunc
+}
+
+// New makes a Server that serves nothing yet.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Panicked == nil {
+		o.Panicked = func() {}
+	}
+	s := &Server{opts: o, health: health.NewServer()}
+	s.ending, s.end = context.WithCancel(context.Background())
+	s.grpc = grpc.NewServer(s.grpcOptions()...)
+	healthv1.RegisterHealthServer(s.grpc, s.health)
+	for _, service := range o.Services {
+		service.Register(s.grpc)
+		s.health.SetServingStatus(service.Name, healthv1.HealthCheckResponse_SERVING)
+	}
+	if o.Reflection {
+		reflection.Register(s.grpc)
+	}
+	return s
+}
+
+const (
+	// ageGrace is how long requests may go on when a connection's time is up.
+	ageGrace = 30 * time.Second
+	// minPing is the shortest time between a client's pings. Proxies ping much
+	// more often than the five minutes that are grpc's own default, and would
+	// be hung up on.
+	minPing = 5 * time.Second
+)
+
+func (s *Server) grpcOptions() []grpc.ServerOption {
+	alive := keepalive.ServerParameters{MaxConnectionAge: s.opts.MaxConnectionAge, MaxConnectionAgeGrace: ageGrace}
+	opts := []grpc.ServerOption{
+		grpc.KeepaliveParams(alive),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(s.guardCall),
+		grpc.ChainStreamInterceptor(s.guardStream),
+		grpc.WaitForHandlers(true),
+	}
+	if s.opts.MaxMessageSize > 0 {
+		opts = append(opts, grpc.MaxRecvMsgSize(s.opts.MaxMessageSize))
+	}
+	if s.opts.MaxStreams > 0 {
+		opts = append(opts, grpc.MaxConcurrentStreams(s.opts.MaxStreams))
+	}
+	return opts
+}
+
+// Run serves l until ctx ends, and then drains: health says NOT_SERVING,
+// clients are told to open no more requests here, and those under way end. It
+// closes l. The error is nil after a drain, also after one that took too long.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	defer s.end()
+	failed := make(chan error, 1)
+	go func() { failed <- s.grpc.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.drain()
+	<-failed
+	return nil
+}
+
+func (s *Server) drain() {
+	s.opts.Log.Info("draining", "delay", s.opts.DrainDelay, "time", s.opts.DrainTime)
+	s.health.Shutdown()
+	time.Sleep(s.opts.DrainDelay)
+	s.end()
+	late := time.AfterFunc(s.opts.DrainTime, func() {
+		s.opts.Log.Warn("requests are still under way after the drain time, ending them")
+		s.grpc.Stop()
+	})
+	defer late.Stop()
+	s.grpc.GracefulStop()
+}

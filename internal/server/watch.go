@@ -1,0 +1,164 @@
+package server
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// A stamp tells one content of the policy's files from another.
+type stamp [sha256.Size]byte
+
+// stampOf reads all files of paths, so that no change is missed for its time
+// or size: policies are small.
+func stampOf(paths []string) stamp {
+	h := sha256.New()
+	for _, name := range files(paths) {
+		fmt.Fprintf(h, "%q ", name)
+		if err := hashFile(h, name); err != nil {
+			fmt.Fprintf(h, "%q ", err)
+		}
+	}
+	return stamp(h.Sum(nil))
+}
+
+// hashFile writes the hash of a file's content to w. What is no plain file, a
+// pipe say, can be read but once, and not for this.
+func hashFile(w io.Writer, name string) error {
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	_, err = w.Write(h.Sum(nil))
+	return err
+}
+
+// files returns the files of paths: of a folder those that may be policies.
+func files(paths []string) []string {
+	var names []string
+	for _, path := range paths {
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			names = append(names, path)
+			continue
+		}
+		for _, e := range entries {
+			if mayBePolicy(e.Name()) {
+				names = append(names, filepath.Join(path, e.Name()))
+			}
+		}
+	}
+	return names
+}
+
+func mayBePolicy(name string) bool {
+	ext := filepath.Ext(name)
+	return !strings.HasPrefix(name, ".") && (ext == ".yaml" || ext == ".yml")
+}
+
+// A watch hints at changes in folders. Its hints may be too many, and may be
+// missing.
+type watch struct {
+	hints   chan struct{}
+	notify  *fsnotify.Watcher // nil where there is none
+	failed  func(error)
+	failing map[string]bool // the folders that cannot be watched, so that this is told once
+	done    sync.WaitGroup
+}
+
+func newWatch(failed func(error)) *watch {
+	w := &watch{hints: make(chan struct{}, 1), failed: failed}
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		failed(err)
+		return w
+	}
+	w.notify = notify
+	w.done.Go(w.run)
+	return w
+}
+
+func (w *watch) run() {
+	for {
+		select {
+		case _, ok := <-w.notify.Events:
+			if !ok {
+				return
+			}
+		case _, ok := <-w.notify.Errors: // events were lost: look for oneself
+			if !ok {
+				return
+			}
+		}
+		select {
+		case w.hints <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// follow watches the folders that paths and the targets of their symbolic links
+// are in now, and no others.
+func (w *watch) follow(paths []string) {
+	if w.notify == nil {
+		return
+	}
+	wanted := folders(paths)
+	for _, name := range w.notify.WatchList() {
+		if !wanted[name] {
+			_ = w.notify.Remove(name) // it may be gone
+		}
+	}
+	failing := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if err := w.notify.Add(name); err != nil {
+			failing[name] = true
+			if !w.failing[name] {
+				w.failed(err)
+			}
+		}
+	}
+	w.failing = failing
+}
+
+// folders returns the folders in which something happens when one of paths
+// changes: its own, those that it links to, and itself if it is one.
+func folders(paths []string) map[string]bool {
+	wanted := map[string]bool{}
+	add := func(path string) {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			wanted[filepath.Clean(path)] = true
+		}
+	}
+	for _, path := range append(slices.Clone(paths), files(paths)...) {
+		add(path)
+		add(filepath.Dir(path))
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			add(filepath.Dir(target))
+		}
+	}
+	return wanted
+}
+
+func (w *watch) close() {
+	if w.notify != nil {
+		_ = w.notify.Close() // nothing is lost with it
+		w.done.Wait()
+	}
+}

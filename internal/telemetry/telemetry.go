@@ -1,0 +1,121 @@
+// Package telemetry turns what happens into Prometheus metrics: decisions,
+// calls of the store, reloads of the policy.
+//
+// Labels are names that the policy's author or we wrote, never a client's, so
+// that no client decides how many series there are. It knows nothing of how
+// decisions are made, and it logs nothing.
+package telemetry
+
+import (
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Options are what Metrics are made of. All may be zero.
+type Options struct {
+	// Version and Revision are of this build; they label sluice_build_info.
+	Version, Revision string
+}
+
+// Metrics are the metrics of one process, in a registry of their own. They are
+// safe for concurrent use.
+type Metrics struct {
+	registry  *prometheus.Registry
+	decisions *decisions
+
+	storeSeconds *prometheus.HistogramVec
+	storeErrors  *prometheus.CounterVec
+	reloads      *prometheus.CounterVec
+	reloadGood   prometheus.Gauge
+	reloadedAt   prometheus.Gauge
+	rules        prometheus.Gauge
+	panics       prometheus.Counter
+}
+
+// New makes Metrics that have counted nothing.
+func New(o Options) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), decisions: newDecisions()}
+	m.makeStore()
+	m.makePolicy()
+	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "sluice_panics_total", Help: "Panics of handlers that were caught. Each is a fault in this program.",
+	})
+	m.registry.MustRegister(
+		m.decisions, m.storeSeconds, m.storeErrors, m.reloads, m.reloadGood, m.reloadedAt, m.rules, m.panics, buildInfo(o),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+func buildInfo(o Options) prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_build_info", Help: "Always 1; the labels say what was built.",
+		ConstLabels: prometheus.Labels{"version": o.Version, "revision": o.Revision, "goversion": runtime.Version()},
+	})
+	g.Set(1)
+	return g
+}
+
+func (m *Metrics) makeStore() {
+	m.storeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "sluice_store_duration_seconds", Help: "How long the store took for the charges of one request, failures included.",
+		Buckets: []float64{10e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1},
+	}, []string{"store"})
+	m.storeErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_store_errors_total", Help: "Requests whose charges the store failed to make, whole or in part, by cause.",
+	}, []string{"store", "cause"})
+}
+
+func (m *Metrics) makePolicy() {
+	m.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_policy_reloads_total", Help: "Times that the policy was read, by result: success or failure.",
+	}, []string{"result"})
+	m.reloadGood = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_policy_last_reload_successful", Help: "1 if the policy that was read last is in use, 0 if it has faults and the one before is.",
+	})
+	m.reloadedAt = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_policy_last_reload_success_timestamp_seconds", Help: "When the policy in use was read.",
+	})
+	m.rules = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_policy_rules", Help: "Rules in the policy in use.",
+	})
+	for _, result := range []string{"success", "failure"} {
+		m.reloads.WithLabelValues(result)
+	}
+}
+
+// Handler serves the metrics in the formats that Prometheus reads.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// Reloaded notes that a policy was read without faults at the time now, and is
+// in use.
+func (m *Metrics) Reloaded(now time.Time) {
+	m.reloads.WithLabelValues("success").Inc()
+	m.reloadGood.Set(1)
+	m.reloadedAt.Set(float64(now.UnixMilli()) / 1000)
+}
+
+// ReloadFailed notes that a policy was read that cannot be used.
+func (m *Metrics) ReloadFailed() {
+	m.reloads.WithLabelValues("failure").Inc()
+	m.reloadGood.Set(0)
+}
+
+// Panicked notes a panic that was caught.
+func (m *Metrics) Panicked() { m.panics.Inc() }
+
+// Keys adds a gauge of the keys that a memory store holds. It may be called
+// once for each store; count is called at each scrape, at any time.
+func (m *Metrics) Keys(store string, count func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sluice_memory_keys", Help: "Buckets that are not full, in a memory store.",
+		ConstLabels: prometheus.Labels{"store": store},
+	}, func() float64 { return float64(count()) }))
+}
