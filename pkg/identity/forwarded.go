@@ -31,49 +31,66 @@ func escaped(s string, i int) bool {
 }
 
 // parseElement reads the for parameter of one element of a Forwarded header.
-// An element that has none or several is garbage.
+// An element that is not well formed, or has none or several, is garbage.
 func parseElement(s string) netip.Addr {
-	var client string
-	for more := true; more; {
-		var pair string
-		pair, s, more = cutPair(s)
-		name, value, _ := strings.Cut(pair, "=")
-		if !strings.EqualFold(trim(name), "for") {
-			continue
-		}
-		if client != "" {
+	node, nodes := "", 0
+	for s = trim(s); s != ""; {
+		p, rest, ok := cutParameter(s)
+		if !ok {
 			return netip.Addr{}
 		}
-		client = trim(value)
+		if strings.EqualFold(p.name, "for") {
+			node = p.value
+			nodes++
+		}
+		s = rest
 	}
-	return parseNode(client)
+	if nodes != 1 {
+		return netip.Addr{}
+	}
+	return parseNode(node)
 }
 
-// cutPair splits s at its first semicolon outside of a quoted string.
-func cutPair(s string) (pair, rest string, more bool) {
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case quoted && s[i] == '\\':
+type parameter struct{ name, value string }
+
+// cutParameter takes the first parameter and its semicolon off s.
+func cutParameter(s string) (p parameter, rest string, ok bool) {
+	p.name, rest, _ = strings.Cut(s, "=")
+	p.name = trim(p.name)
+	if p.value, rest, ok = cutValue(rest); !ok || !isToken(p.name) {
+		return p, "", false
+	}
+	rest = trim(rest)
+	if rest != "" && rest[0] != ';' {
+		return p, "", false
+	}
+	return p, strings.TrimPrefix(rest, ";"), true
+}
+
+// cutValue takes a value off s: a quoted string, whose quotes it drops, or
+// what is before the next semicolon.
+func cutValue(s string) (value, rest string, ok bool) {
+	if !strings.HasPrefix(s, `"`) {
+		end := strings.IndexByte(s, ';')
+		if end < 0 {
+			end = len(s)
+		}
+		return trim(s[:end]), s[end:], !strings.Contains(s[:end], `"`)
+	}
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
 			i++
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == ';' && !quoted:
-			return s[:i], s[i+1:], true
+		case '"':
+			return s[1:i], s[i+1:], true
 		}
 	}
-	return s, "", false
+	return "", "", false
 }
 
-// parseNode reads a node: an address, perhaps quoted, perhaps with a port that
-// may be a made-up name.
+// parseNode reads a node: an address, perhaps with a port, which may be a
+// made-up name.
 func parseNode(s string) netip.Addr {
-	if inner, found := strings.CutPrefix(s, `"`); found {
-		var closed bool
-		if s, closed = strings.CutSuffix(inner, `"`); !closed {
-			return netip.Addr{}
-		}
-	}
 	if host, name, found := strings.Cut(s, ":_"); found && isToken(name) {
 		s = host
 	}

@@ -35,7 +35,7 @@ const (
 func NewSource(spec SourceSpec) (Source, error) {
 	kinds := spec.kinds()
 	if len(kinds) != 1 {
-		return Source{}, SpecErrors{{Found: spec.foundKinds(kinds), Want: "one of header, claim, bearer, cookie, query, metadata, context and principal"}}
+		return Source{}, SpecErrors{{Found: fields(kinds), Want: "one of header, claim, bearer, cookie, query, metadata, context and principal"}}
 	}
 	k := kinds[0]
 	s := Source{
@@ -49,7 +49,10 @@ func NewSource(spec SourceSpec) (Source, error) {
 		s.name = strings.ToLower(s.name)
 	}
 	s.hash = spec.Hash || s.secret()
-	return s, spec.check(s).or()
+	if faults := spec.check(s); len(faults) > 0 {
+		return Source{}, faults
+	}
+	return s, nil
 }
 
 // A setKind is a kind that a spec asks for.
@@ -84,42 +87,44 @@ func (s SourceSpec) kinds() []setKind {
 	return set
 }
 
-func (SourceSpec) foundKinds(set []setKind) string {
-	fields := make([]string, len(set))
-	for i, k := range set {
-		fields[i] = k.field
-	}
-	if len(fields) == 0 {
+// fields lists what a spec sets.
+func fields(set []setKind) string {
+	if len(set) == 0 {
 		return "none"
 	}
-	return strings.Join(fields, " and ")
+	names := make([]string, len(set))
+	for i, k := range set {
+		names[i] = k.field
+	}
+	return strings.Join(names, " and ")
 }
 
+// check returns what is wrong in s beside its kinds.
 func (s SourceSpec) check(compiled Source) SpecErrors {
 	var faults SpecErrors
 	if s.Provider != "" && compiled.kind != claim {
 		faults = append(faults, SpecError{"provider", fmt.Sprintf("%q", s.Provider), "a provider only with claim"})
 	}
-	name := fmt.Sprintf("%q", compiled.name)
-	switch compiled.kind {
-	case header:
-		if !isToken(compiled.name) {
-			faults = append(faults, SpecError{"header", name, "a header's name"})
-		}
-	case cookie:
-		if !isToken(compiled.name) {
-			faults = append(faults, SpecError{"cookie", name, "a cookie's name"})
-		}
-	case claim:
-		if !isPath(compiled.name) {
-			faults = append(faults, SpecError{"claim", name, "a dotted path such as org.id"})
-		}
-	case metadata:
-		if !isPath(compiled.name) || !strings.Contains(compiled.name, ".") {
-			faults = append(faults, SpecError{"metadata", name, "a filter's name, a dot, and a dotted path"})
-		}
+	if field, want := compiled.checkName(); want != "" {
+		faults = append(faults, SpecError{field, fmt.Sprintf("%q", compiled.name), want})
 	}
 	return faults
+}
+
+// checkName returns what was wanted in which field if the name cannot be one.
+func (s Source) checkName() (field, want string) {
+	switch {
+	case s.kind == header && !isToken(s.name):
+		return "header", "a header's name"
+	case s.kind == cookie && !isToken(s.name):
+		return "cookie", "a cookie's name"
+	case s.kind == claim && !isPath(s.name):
+		return "claim", "a dotted path such as org.id"
+	case s.kind == metadata && !(isPath(s.name) && strings.Contains(s.name, ".")):
+		return "metadata", "a filter's name, a dot, and a dotted path"
+	default:
+		return "", ""
+	}
 }
 
 // isPath reports whether s is a path whose parts between dots are not empty.
@@ -136,6 +141,7 @@ func (s Source) NeedsTrust() bool { return s.needsTrust }
 // and the headers that carry them are.
 func (s Source) Hash() bool { return s.hash }
 
+// secret reports whether values are credentials by their nature.
 func (s Source) secret() bool {
 	switch s.kind {
 	case bearer, cookie:
