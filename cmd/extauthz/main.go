@@ -8,7 +8,5 @@ package main
 import "os"
 
 func main() {
-	ctx, stop := signals()
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)) //nolint:gocritic // stop has nothing left to do at exit
+	os.Exit(run(untilTold(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// signals returns a context that ends with the first signal to end. A second
+// untilTold returns a context that ends with the first signal to end. A second
 // one ends the process at once.
-func signals() (context.Context, context.CancelFunc) {
+func untilTold() context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	return ctx
 }
 
 // The exit codes.

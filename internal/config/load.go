@@ -3,23 +3,26 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 )
 
-const envPrefix = "SLUICE_"
+const (
+	envPrefix = "SLUICE_"
+	// keyDelimiter is what no key has in it: no setting is within another.
+	keyDelimiter = "\x00"
+)
 
 // Load returns the settings that flags, made by AddFlags and parsed, environ
 // (lines of NAME=value) and the settings file make together, and warnings of
 // what it did not understand. The error is Faults if a setting cannot be used;
 // else a file could not be read.
 func Load(flags *pflag.FlagSet, environ []string) (Settings, []string, error) {
-	l := loader{flags: flags, v: viper.NewWithOptions(viper.KeyDelimiter("\x00")), from: map[string]string{}}
-	l.v.SetDefault(secretKey, "")
+	l := loader{flags: flags, v: viper.NewWithOptions(viper.KeyDelimiter(keyDelimiter)), from: map[string]string{}}
 	variables := l.variables(environ)
 	if err := l.file(variables); err != nil {
 		return Settings{}, l.warnings, err
@@ -108,8 +111,11 @@ func (l *loader) file(variables map[string]any) error {
 		return fmt.Errorf("read settings file %s: %w", name, err)
 	}
 	var faults Faults
-	for _, key := range slices.Sorted(maps.Keys(l.v.AllSettings())) {
+	keys := l.v.AllKeys()
+	slices.Sort(keys)
+	for _, key := range keys {
 		if !l.known(key) {
+			key = strings.ReplaceAll(key, keyDelimiter, ".")
 			faults = append(faults, Fault{
 				Setting: key, From: name, Found: "a key that is no setting",
 				Want: "one of " + strings.Join(l.names(), ", ") + didYouMean(key, l.names(), nil),
@@ -132,6 +138,7 @@ func (l *loader) merge(variables map[string]any) error {
 	for key := range variables {
 		l.from[key] = "variable " + envName(key)
 	}
+	l.v.SetDefault(secretKey, "")
 	if err := l.v.MergeConfigMap(variables); err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}
@@ -168,10 +175,18 @@ func (l *loader) decodeFaults(err error) error {
 		name := named.Name()
 		faults = append(faults, Fault{
 			Setting: name, From: Settings{from: l.from}.From(name),
-			Found: fmt.Sprintf("%q", fmt.Sprint(l.v.Get(name))), Want: wantedForm(name),
+			Found: l.found(name), Want: wantedForm(name),
 		})
 	}
 	return faults.orNil()
+}
+
+// found is the value of a setting, unless there may be a secret in it.
+func (l *loader) found(name string) string {
+	if name == secretKey || name == "redis-url" {
+		return "a value that is not shown"
+	}
+	return strconv.Quote(fmt.Sprint(l.v.Get(name)))
 }
 
 // flatten returns the errors that err joins.

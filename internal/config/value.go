@@ -3,31 +3,43 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 )
 
-// decodeValue makes a setting's type of what a file or variable has. A number
-// is no duration: nobody who writes 25 means nanoseconds.
-func decodeValue(from, to reflect.Type, value any) (any, error) {
+// decodeValue makes a setting's type of what a file or a variable has: text,
+// or what a file's format has for it. Nothing is guessed: a number is no
+// duration, since nobody who writes 25 means nanoseconds, and 1.5 and -1 are
+// no number of streams.
+func decodeValue(_, to reflect.Type, value any) (any, error) {
+	text, isText := value.(string)
 	switch {
-	case to == reflect.TypeFor[time.Duration]() && from.Kind() == reflect.String:
-		return time.ParseDuration(value.(string))
-	case to == reflect.TypeFor[time.Duration]() && from != to:
-		return nil, fmt.Errorf("not a duration")
-	case to == reflect.TypeFor[[]string]() && from.Kind() == reflect.String:
-		return splitList(value.(string)), nil
-	case to.Kind() == reflect.String && from.Kind() != reflect.String:
-		return scalarText(from, value)
+	case to == reflect.TypeFor[time.Duration]():
+		if d, ok := value.(time.Duration); ok {
+			return d, nil
+		}
+		return time.ParseDuration(text)
+	case to.Kind() == reflect.Slice && isText:
+		return splitList(text), nil
+	case to.Kind() == reflect.String && !isText:
+		return numberText(value)
+	case to.Kind() == reflect.Bool:
+		return strconv.ParseBool(fmt.Sprint(value))
+	case to.Kind() == reflect.Int:
+		return strconv.Atoi(wholeText(value))
+	case to.Kind() == reflect.Uint32:
+		n, err := strconv.ParseUint(wholeText(value), 10, 32)
+		return uint32(n), err
 	}
 	return value, nil
 }
 
 // splitList reads a list in a variable: values with commas between.
 func splitList(text string) []string {
-	var list []string
+	list := []string{}
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			list = append(list, part)
@@ -36,14 +48,22 @@ func splitList(text string) []string {
 	return list
 }
 
-// scalarText takes a number for text, as in a key-prefix of 7, and no more.
-func scalarText(from reflect.Type, value any) (any, error) {
-	switch from.Kind() {
-	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
-		return fmt.Sprint(value), nil
+// numberText takes a number for text, as in a key-prefix of 7, and no more.
+func numberText(value any) (string, error) {
+	switch value.(type) {
+	case int, int64, uint64, float64:
+		return wholeText(value), nil
 	default:
-		return nil, fmt.Errorf("not text")
+		return "", fmt.Errorf("%v is not text", value)
 	}
+}
+
+// wholeText is value as text. JSON has all its numbers as fractions.
+func wholeText(value any) string {
+	if f, ok := value.(float64); ok {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return fmt.Sprint(value)
 }
 
 // wantedForm says what the values of a setting look like.

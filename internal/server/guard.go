@@ -46,6 +46,19 @@ type ending struct {
 // Context returns the context that ends with the server.
 func (e ending) Context() context.Context { return e.ctx }
 
+// RecvMsg waits for a message of the client's, but no longer than the server
+// lives.
+func (e ending) RecvMsg(m any) error {
+	received := make(chan error, 1)
+	go func() { received <- e.ServerStream.RecvMsg(m) }() // ends with the stream
+	select {
+	case err := <-received:
+		return err
+	case <-e.ctx.Done():
+		return status.FromContextError(e.ctx.Err()).Err()
+	}
+}
+
 func (s *Server) panicked(method string, p any) error {
 	s.opts.Panicked()
 	s.opts.Log.Error("a handler panicked", slog.String("method", method),
