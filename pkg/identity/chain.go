@@ -79,9 +79,6 @@ func cutPort(s string) (host string, ok bool) {
 }
 
 func isPort(s string) bool {
-	if len(s) > len("65535") {
-		return false
-	}
 	_, err := strconv.ParseUint(s, 10, 16)
 	return err == nil
 }

@@ -116,6 +116,9 @@ func TestIdentifyForwarded(t *testing.T) {
 		{"the right-most untrusted", `for=6.6.6.6, for=192.0.2.43, for="10.0.0.3"`, "192.0.2.43"},
 		{"comma and semicolon in quotes", `for=192.0.2.43;host="a,for=6.6.6.6;for=6.6.6.7"`, "192.0.2.43"},
 		{"escaped quote", `for=192.0.2.43;host="a\",b\\"`, "192.0.2.43"},
+		{"comma before an escaped quote", `for=192.0.2.43;host="a,b\"c"`, "192.0.2.43"},
+		{"name that is no token", "for=1.1.1.1;a b=c", "10.0.0.5"},
+		{"quote within a bare value", `for=1.1.1.1;a=b"c`, "10.0.0.5"},
 		{"quote left open by the client", `for=6.6.6.6;x=", for=192.0.2.43`, "192.0.2.43"},
 		{"quotes left open on both sides", `for=6.6.6.6;x=", for="1.1.1.1`, "10.0.0.5"},
 		{"hidden", "for=6.6.6.6, for=_hidden", "10.0.0.5"},
@@ -386,5 +389,16 @@ func BenchmarkIdentify(b *testing.B) {
 				edge.Identify(a)
 			}
 		})
+	}
+}
+
+func TestEvidenceString(t *testing.T) {
+	t.Parallel()
+	for e, want := range map[identity.Evidence]string{
+		identity.Missing: "missing", identity.FromPeer: "peer", identity.FromChain: "chain", identity.FromStamp: "stamp", 9: "evidence(9)",
+	} {
+		if got := e.String(); got != want {
+			t.Errorf("Evidence(%d).String() = %q, want %q", uint8(e), got, want)
+		}
 	}
 }

@@ -171,6 +171,10 @@ var envoySetups = []struct {
 		name: "Unix socket, one hop", peer: "", edge: identity.EdgeSpec{Hops: 1},
 		honest: xff("1.1.1.1"), spoofed: xff("6.6.6.6, 1.1.1.1"), want: "1.1.1.1", from: identity.FromChain,
 	},
+	{
+		name: "Unix socket, one hop, garbage", peer: "", edge: identity.EdgeSpec{Hops: 1},
+		honest: xff("unknown"), spoofed: xff("6.6.6.6, unknown"), want: "", from: identity.Missing,
+	},
 	{name: "Unix socket, one hop, no header", peer: "", edge: identity.EdgeSpec{Hops: 1}, want: "", from: identity.Missing},
 }
 

@@ -120,7 +120,7 @@ func (s Source) checkName() (field, want string) {
 		return "cookie", "a cookie's name"
 	case s.kind == claim && !isPath(s.name):
 		return "claim", "a dotted path such as org.id"
-	case s.kind == metadata && !(isPath(s.name) && strings.Contains(s.name, ".")):
+	case s.kind == metadata && (!isPath(s.name) || !strings.Contains(s.name, ".")):
 		return "metadata", "a filter's name, a dot, and a dotted path"
 	default:
 		return "", ""
