@@ -1,0 +1,65 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Extauthz is a running extauthz.
+type Extauthz struct {
+	*Process
+	GRPC, Admin string // where it listens
+}
+
+// BuildExtauthz builds the program into dir and returns its path.
+func BuildExtauthz(dir string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "extauthz")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/extauthz")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build extauthz: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// StartExtauthz runs extauthz serve with args, which must not say where to
+// listen, and waits until it is ready. It listens on port grpc and port admin;
+// 0 is any free port.
+func StartExtauthz(ctx context.Context, path string, grpc, admin int, args ...string) (*Extauthz, error) {
+	args = append([]string{
+		"serve", "--log-format", "json",
+		"--grpc-addr", fmt.Sprintf("127.0.0.1:%d", grpc), "--admin-addr", fmt.Sprintf("127.0.0.1:%d", admin),
+	}, args...)
+	p, err := Start("extauthz", path, args...)
+	if err != nil {
+		return nil, err
+	}
+	line, err := p.Await(ctx, `"msg":"ready"`)
+	if err != nil {
+		_ = p.Stop(time.Second)
+		return nil, err
+	}
+	var ready struct{ GRPC, Admin string }
+	if err := json.Unmarshal([]byte(line), &ready); err != nil {
+		_ = p.Stop(time.Second)
+		return nil, fmt.Errorf("read the line %s: %w", line, err)
+	}
+	return &Extauthz{Process: p, GRPC: ready.GRPC, Admin: ready.Admin}, nil
+}
+
+// Port returns the port of the gRPC services, 0 if there is none.
+func (e *Extauthz) Port() int {
+	_, port, _ := net.SplitHostPort(e.GRPC)
+	n, _ := strconv.Atoi(port)
+	return n
+}

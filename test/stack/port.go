@@ -1,0 +1,53 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+)
+
+// A Port is a port of 127.0.0.1 that was free. Where the machine can, it is
+// held: only a program that shares its ports, as Envoy does, gets it as well,
+// so that two tests never end up with one port.
+type Port struct {
+	Number int
+	hold   io.Closer // nil where it cannot be held
+}
+
+// ReservePort finds a free port: first, else the next one above that is free.
+// With 0 it takes any.
+func ReservePort(first int) (*Port, error) {
+	for n := first; n < first+1000 && n <= 65535; n++ {
+		if p, err := reserve(n); err == nil {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("no port is free from %d on", first)
+}
+
+func reserve(n int) (*Port, error) {
+	// A program that shares its ports would share this one with a stranger:
+	// only a listener that does not share finds out whether it is free.
+	l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", n))
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{Number: l.Addr().(*net.TCPAddr).Port}
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	p.hold, err = holdPort(p.Number)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Release gives the port up, once nothing uses it any more.
+func (p *Port) Release() error {
+	if p.hold == nil {
+		return nil
+	}
+	return p.hold.Close()
+}

@@ -1,0 +1,58 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// An Upstream is the service behind Envoy: it answers 200 to everything, and
+// counts.
+type Upstream struct {
+	Port     int
+	server   http.Server
+	requests atomic.Int64
+	unasked  atomic.Int64
+}
+
+// StartUpstream starts one on a free port, first if that is free.
+func StartUpstream(first int) (*Upstream, error) {
+	port, err := ReservePort(first)
+	if err != nil {
+		return nil, err
+	}
+	if err := port.Release(); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port.Number))
+	if err != nil {
+		return nil, fmt.Errorf("start upstream: %w", err)
+	}
+	u := &Upstream{Port: port.Number}
+	u.server = http.Server{Handler: u, ReadHeaderTimeout: time.Minute}
+	go func() { _ = u.server.Serve(l) }()
+	return u, nil
+}
+
+// ServeHTTP answers a request.
+func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	u.requests.Add(1)
+	if r.Header.Get("X-Envoy-Auth-Failure-Mode-Allowed") != "" {
+		u.unasked.Add(1)
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	fmt.Fprintf(w, "upstream: %s %s\n", r.Method, r.URL.Path)
+}
+
+// Requests says how many requests there were.
+func (u *Upstream) Requests() int64 { return u.requests.Load() }
+
+// Unasked says how many of them Envoy let through because its question was not
+// answered.
+func (u *Upstream) Unasked() int64 { return u.unasked.Load() }
+
+// Stop ends it, once the requests under way are answered or ctx ends.
+func (u *Upstream) Stop(ctx context.Context) error { return u.server.Shutdown(ctx) }
