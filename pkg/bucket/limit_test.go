@@ -1,0 +1,180 @@
+package bucket_test
+
+import (
+	"errors"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+)
+
+func TestNewLimitsFillsIn(t *testing.T) {
+	t.Parallel()
+	ls := mustLimits(
+		t, bucket.Limit{Tokens: 5, Per: sec}, bucket.Limit{Name: "n", Tokens: 5, Per: sec, Burst: 9}, bucket.Limit{Per: sec, Burst: 9},
+	)
+	if ls.Len() != 3 || !ls.Closed() {
+		t.Errorf("Len(), Closed() = %d, %v, want 3, true", ls.Len(), ls.Closed())
+	}
+	for i, want := range []int64{5, 9, 0} {
+		if got := ls.At(i).Burst; got != want {
+			t.Errorf("At(%d).Burst = %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestNewLimitsRefuses(t *testing.T) {
+	t.Parallel()
+	fine := bucket.Limit{Tokens: 1, Per: sec}
+	for _, test := range []struct {
+		limits []bucket.Limit
+		index  int
+		field  string
+	}{
+		{nil, 0, "limits"},
+		{make([]bucket.Limit, bucket.MaxLimits+1), 0, "limits"},
+		{[]bucket.Limit{fine, {Tokens: -1, Per: sec}}, 1, "tokens"},
+		{[]bucket.Limit{{Tokens: 1 << 53, Per: sec, Burst: 1}}, 0, "tokens"},
+		{[]bucket.Limit{{Tokens: 1}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Per: -sec}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Per: us}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Per: sec + us}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Per: 1<<63 - 1}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Per: sec, Burst: -1}}, 0, "burst"},
+		{[]bucket.Limit{{Tokens: 1, Per: sec, Burst: 1<<63 - 1}}, 0, "burst"},
+		{[]bucket.Limit{fine, fine, {Tokens: 1, Per: sec, Refill: 2}}, 2, "refill"},
+	} {
+		_, err := bucket.NewLimits(test.limits...)
+		var at *bucket.RangeError
+		if !errors.As(err, &at) || at.Index != test.index || at.Field != test.field {
+			t.Errorf("NewLimits(%+v) = %v, want a RangeError at %s of limit %d", test.limits, err, test.field, test.index)
+		}
+	}
+}
+
+func TestRangeErrorText(t *testing.T) {
+	t.Parallel()
+	_, err := bucket.NewLimits(bucket.Limit{Tokens: 1, Per: 24 * time.Hour, Burst: 36501})
+	if got, want := err.Error(), "burst is 36501, want 1 to 36500 at this rate"; got != want {
+		t.Errorf("Error() = %q, want %q: a hundred years of days", got, want)
+	}
+}
+
+// largest is the most that a limit may hold, by the rule: burst × (period in
+// ticks ÷ gcd(tokens, period in ticks)) < 2^53 in ticks of 1 ms, those of 1 µs
+// being stricter; and an empty bucket fills within 100 years.
+func largest(l bucket.Limit) int64 {
+	gcd := func(a, b int64) *big.Int { return new(big.Int).GCD(nil, nil, big.NewInt(a), big.NewInt(b)) }
+	ticks := l.Per.Milliseconds()
+	unit := new(big.Int).Div(big.NewInt(ticks), gcd(l.Tokens, ticks))
+	most := new(big.Int).Div(big.NewInt(1<<53-1), unit)
+	century := big.NewInt(100 * 365 * 24 * 3600 * 1000)
+	fill := new(big.Int).Div(new(big.Int).Mul(century, big.NewInt(l.Tokens)), big.NewInt(ticks))
+	if l.Refill == bucket.Interval {
+		fill.Mul(new(big.Int).Div(century, big.NewInt(ticks)), big.NewInt(l.Tokens))
+	}
+	if fill.Cmp(most) < 0 {
+		most = fill
+	}
+	return most.Int64()
+}
+
+func TestLargestBurst(t *testing.T) {
+	t.Parallel()
+	for _, l := range []bucket.Limit{
+		{Tokens: 1, Per: ms},
+		{Tokens: 1, Per: 24 * time.Hour},
+		{Tokens: 3, Per: 7 * sec},
+		{Tokens: 1_000_003, Per: 24 * time.Hour},
+		{Tokens: 1 << 52, Per: 1001 * ms},
+		{Tokens: 1<<53 - 1, Per: 36500 * 24 * time.Hour},
+		{Tokens: 1<<53 - 1, Per: ms},
+		{Tokens: 999_999_999_989, Per: 999_983 * ms},
+		{Tokens: 7, Per: 36499 * 24 * time.Hour},
+	} {
+		for _, l.Refill = range []bucket.Refill{bucket.Greedy, bucket.Interval} {
+			most := largest(l)
+			l.Burst = most + 1
+			_, err := bucket.NewLimits(l)
+			var at *bucket.RangeError
+			if !errors.As(err, &at) || at.Field != "burst" || at.Most != most {
+				t.Errorf("NewLimits(%+v) = %+v, want a RangeError of burst with Most %d", l, err, most)
+			}
+			l.Burst = most
+			ls, err := bucket.NewLimits(l)
+			if err != nil {
+				t.Errorf("NewLimits(%+v) = %v, want no error: it is the largest", l, err)
+				continue
+			}
+			drainAndFill(t, ls)
+		}
+	}
+}
+
+// drainAndFill holds the largest numbers to the plainest law.
+func drainAndFill(t *testing.T, ls *bucket.Limits) {
+	t.Helper()
+	l := ls.At(0)
+	b, r := bucket.Bucket{}.Take(ls, epoch, l.Burst)
+	if !r.Allowed || r.Remaining != 0 || r.FullIn <= 0 {
+		t.Errorf("%+v: Take(burst) = %+v, want it drained", l, r)
+	}
+	if _, again := b.Take(ls, epoch.Add(r.FullIn-us), l.Burst); again.Allowed {
+		t.Errorf("%+v: Take(burst) a microsecond before full = %+v, want denied", l, again)
+	}
+	if _, again := b.Take(ls, epoch.Add(r.FullIn), l.Burst); again != r {
+		t.Errorf("%+v: Take(burst) when full = %+v, want %+v", l, again, r)
+	}
+}
+
+func TestLargestTokens(t *testing.T) {
+	t.Parallel()
+	_, err := bucket.NewLimits(bucket.Limit{Tokens: 1 << 53, Per: sec, Burst: 1})
+	var at *bucket.RangeError
+	if !errors.As(err, &at) || at.Most != 1<<53-1 {
+		t.Fatalf("NewLimits(2^53 tokens) = %+v, want Most 2^53-1", err)
+	}
+	mustLimits(t, bucket.Limit{Tokens: at.Most, Per: sec, Burst: 1})
+}
+
+// TestTicks wants time counted in µs as long as that is exact.
+func TestTicks(t *testing.T) {
+	t.Parallel()
+	l := bucket.Limit{Tokens: 3, Per: 7 * sec} // a token is 7,000,000 parts
+	for _, test := range []struct{ burst, tick, unit int64 }{
+		{(1<<53 - 1) / 7_000_000, 1, 7_000_000},
+		{(1<<53-1)/7_000_000 + 1, 1000, 7000},
+	} {
+		l.Burst = test.burst
+		want := bucket.Terms{PerMS: 7000, Tokens: 3, Burst: test.burst, Tick: test.tick, Unit: test.unit, Step: 3}
+		if diff := cmp.Diff(want, mustLimits(t, l).Terms(0)); diff != "" {
+			t.Errorf("Terms of %+v (-want +got):\n%s", l, diff)
+		}
+	}
+}
+
+func TestTermsNames(t *testing.T) {
+	t.Parallel()
+	ls := mustLimits(
+		t, bucket.Limit{Per: sec}, bucket.Limit{Name: "a", Tokens: 1, Per: sec}, bucket.Limit{Name: "b", Tokens: 1, Per: sec, Refill: bucket.Interval},
+	)
+	none, a, b := ls.Terms(0), ls.Terms(1), ls.Terms(2)
+	if none.Name != 0 || a.Name == 0 || a.Name == b.Name {
+		t.Errorf("Terms().Name = %d, %d, %d, want 0 and two others", none.Name, a.Name, b.Name)
+	}
+	if none.Step != 0 || b.Refill != bucket.Interval {
+		t.Errorf("Terms() = %+v, %+v, want Step 0 for a rate of 0, and Interval", none, b)
+	}
+}
+
+func TestRefillString(t *testing.T) {
+	t.Parallel()
+	for refill, want := range map[bucket.Refill]string{bucket.Greedy: "greedy", bucket.Interval: "interval", 9: "refill(9)"} {
+		if got := refill.String(); got != want {
+			t.Errorf("Refill(%d).String() = %q, want %q", uint8(refill), got, want)
+		}
+	}
+}
