@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// audit walks all keys: each has an expiry, and it is no later than the margin
+// audit walks the keys that begin with prefix: each has an expiry, and it is no later than the margin
 // after the bucket is full.
-func audit(t *testing.T, c *redis.Client, margin time.Duration) {
+func audit(t *testing.T, c *redis.Client, prefix string, margin time.Duration) {
 	t.Helper()
 	ctx := context.Background() // a test's own has ended when it cleans up
-	keys := c.Scan(ctx, 0, "*", 1000).Iterator()
+	keys := c.Scan(ctx, 0, prefix+"*", 1000).Iterator()
 	for keys.Next(ctx) {
 		left, err := c.PTTL(ctx, keys.Val()).Result()
 		if err != nil {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,22 +39,22 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// harness opens a store that is the only one on server, with a clock that
-// stands still. When the test is over, it audits the keys.
+// harness opens a store with keys of its own on server and a clock that stands
+// still. When the test is over, it audits the keys.
 func harness(t *testing.T, server *servers.Server) storetest.Harness {
 	t.Helper()
 	admin := client(t, server)
-	if err := admin.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatalf("FLUSHALL: %v", err)
-	}
+	prefix := fmt.Sprintf("t%d:", harnesses.Add(1))
 	var now atomic.Int64
 	store := open(t, redisstore.Options{
-		URL: server.URL(), Deadline: patience,
+		URL: server.URL(), KeyPrefix: prefix, Deadline: patience,
 		Now: func() time.Time { return time.UnixMicro(now.Load()) },
 	})
-	t.Cleanup(func() { audit(t, admin, 60*time.Second) })
+	t.Cleanup(func() { audit(t, admin, prefix, 60*time.Second) })
 	return storetest.Harness{Store: store, SetNow: func(at time.Time) { now.Store(at.UnixMicro()) }}
 }
+
+var harnesses atomic.Int64
 
 func open(t *testing.T, o redisstore.Options) *redisstore.Store {
 	t.Helper()

@@ -1,7 +1,7 @@
 -- take.lua: charge the buckets of each group, or none of them.
 --
 -- KEYS  the buckets, each once
--- ARGV  1  now in µs, or '' to ask the server
+-- ARGV  1  now in µs, or '' for the server's own
 --       2  the sets of limits, packed: for each set its number of limits (B), then for each limit
 --          mode B (0 greedy, 1 interval, 2 greedy in ticks of 1 ms), name I4, period in ms I7, tokens I7, burst I7,
 --          unit I7, step I7
@@ -12,29 +12,33 @@
 --          or 3 alone: the value is none of ours. It was left as it is, and the group went on as if it had room
 -- Value    B 128 + flags (16 wide, 32 named) + the top 4 bits of at, I6 the rest of at in µs, I4 the ms from then to full;
 --          then for each limit mode B, period in ms I4, tokens I4, spent I3, aux I5, and where named the name I4.
---          Wide: at 0 in the first byte, and I7 for every number but mode and name
+--          Wide: at is not in the first byte, and takes I7 as every number but mode and name does
 --
 -- Groups are taken in order. A look (cost 0) and a denied charge write nothing, except that state from the future is
--- moved to now when its charge has a cost (a shadow one: if its group passed). An absent key is a full bucket; a key expires a margin after it is full.
+-- moved to now when its charge has a cost (a shadow one: if its group passed). An absent key is a full bucket; a key
+-- expires a margin after it is full, 1 s or, under a clock that is not the server's, 60 s.
 -- Numbers are whole and below 2^53. A quotient is (a - fmod(a, b)) / b: `%` and floor(a / b) are not exact there.
 
-local unpack, pack, fmod, floor = struct.unpack, struct.pack, math.fmod, math.floor
-local call = redis.call
+local spread, unpack, pack, byte = unpack, struct.unpack, struct.pack, string.byte
+local fmod, floor, call = math.fmod, math.floor, redis.call
 
 local EXACT, CENTURY = 2^53, 36500 * 86400000
-local HEAD, LIMIT, NAME = '>BI6I4', 'BI4I4I3I5', 'I4'
+local HEAD, LIMIT, ONE, NAME = '>BI6I4', 'BI4I4I3I5', '>BI6I4BI4I4I3I5', 'I4'
 local WIDE_HEAD, WIDE_LIMIT = '>BI7I7', 'BI7I7I7I7'
 
-local now = tonumber(ARGV[1])
-local margin = 60000 -- of real time, for a clock that is not the server's
+local time = call('TIME')
+local now, expires = tonumber(ARGV[1]), time[1] * 1000 + floor(time[2] / 1000) + 60000
 if not now then
-  local time = call('TIME')
-  now, margin = time[1] * 1000000 + time[2], 1000
+  now, expires = time[1] * 1000000 + time[2], expires - 59000
 end
 local top = floor(now / 2^48)
 local low = now - top * 2^48
 
-local buckets, out, n = {}, {now}, 1
+-- Of the bucket under KEYS[k]: values[k] is what is stored or false; ahead[k] its ms to full where it is from the future;
+-- state[k] is what it lacks now under the set under[k], spent and aux for each limit; left[k] and charged[k] are the
+-- same as the last charge left them.
+local values, foreign, ahead, keep = {}, {}, {}, {}
+local state, under, left, charged = {}, {}, {}, {}
 
 -- ceil returns a/b rounded up, 0 for a below 0.
 local function ceil(a, b)
@@ -46,284 +50,308 @@ end
 -- wait returns the µs until all spent tokens are back.
 local function wait(l, spent, aux)
   if spent == 0 or l.tokens == 0 then return 0 end
+  if l.mode == 0 then return ceil(spent * l.unit - aux, l.step) end
   if l.mode == 1 then return ceil(spent, l.tokens) * l.us - aux end
-  if l.tick == 1 then return ceil(spent * l.unit - aux, l.step) end
-  local phase = fmod(aux, l.tick)
-  return ceil(spent * l.unit - (aux - phase) / l.tick, l.step) * l.tick - phase
+  local phase = fmod(aux, 1000)
+  return ceil(spent * l.unit - (aux - phase) / 1000, l.step) * 1000 - phase
 end
 
--- refill returns spent and aux after elapsed µs.
+-- refill returns spent and aux after elapsed µs. A product that leaves the exact range is more than all that is spent.
 local function refill(l, spent, aux, elapsed)
-  if spent == 0 or elapsed >= wait(l, spent, aux) then return 0, 0 end
   if l.mode == 1 then
     local since = elapsed + aux
     aux = fmod(since, l.us)
-    return spent - (since - aux) / l.us * l.tokens, aux
+    local came = (since - aux) / l.us * l.tokens
+    if came >= spent then return 0, 0 end
+    return spent - came, aux
   end
-  local phase, since = fmod(aux, l.tick), elapsed
-  since = since + phase
-  local rest = fmod(since, l.tick)
-  local parts = (aux - phase) / l.tick + (since - rest) / l.tick * l.step
-  aux = fmod(parts, l.unit)
-  return spent - (parts - aux) / l.unit, aux * l.tick + rest
-end
-
--- sane says that the fields of a value are numbers that a bucket can have.
-local function sane(b)
-  local f = b.fields
-  if b.at >= EXACT or b.full > CENTURY + 1000 then return false end
-  for j = b.first, b.first + (b.n - 1) * b.stride, b.stride do
-    local period = f[j + 1]
-    if f[j] > 2 or period < 1 or period > CENTURY or f[j + 2] >= EXACT or f[j + 3] >= EXACT
-      or f[j + 4] >= period * 1000 then return false end
+  local unit, rest = l.unit, 0
+  if l.mode == 2 then
+    local phase = fmod(aux, 1000)
+    aux, elapsed = (aux - phase) / 1000, elapsed + phase
+    rest = fmod(elapsed, 1000)
+    elapsed = (elapsed - rest) / 1000
   end
-  return true
+  local parts = aux + elapsed * l.step
+  if parts >= spent * unit then return 0, 0 end
+  aux = fmod(parts, unit)
+  return spent - (parts - aux) / unit, l.mode == 0 and aux or aux * 1000 + rest
 end
 
--- decode returns the bucket that value is, or nil if it is none.
-local function decode(value)
-  local first = string.byte(value) or 0
-  if first < 128 or first >= 192 then return nil end
-  local top = first % 16
-  local wide, named = first % 32 >= 16, first >= 160
-  local head, limit, length, stride = HEAD, LIMIT, 17, 5
-  if wide then head, limit, length = WIDE_HEAD, WIDE_LIMIT, 29 end
-  if named then limit, length, stride = limit .. NAME, length + 4, 6 end
-  local count = (#value - (wide and 15 or 11)) / length
-  if count < 1 or count > 16 or count % 1 ~= 0 or (wide and top > 0) then return nil end
-  local f = {unpack(head .. string.rep(limit, count), value)}
-  local b = {at = top * 2^48 + f[2], full = f[3], fields = f, first = 4, stride = stride, n = count, value = value, wide = wide}
-  return sane(b) and b or nil
+-- capped returns spent and aux, about to be charged in ticks of 1 ms, without what came beyond full in the running one.
+local function capped(l, spent, aux)
+  if spent == 0 then return 0, 0 end
+  local phase, part = fmod(aux, 1000), fmod(l.step, 1000)
+  local came = phase * (l.step - part) / 1000 + floor(phase * part / 1000)
+  if spent * l.unit - (aux - phase) / 1000 <= came then return 0, 0 end
+  return spent, aux
 end
 
--- read returns the bucket under KEYS[k] as it was stored, at now if it came from the future.
-local function read(k)
-  local value = redis.pcall('GET', KEYS[k])
-  if not value then return {} end
-  if type(value) == 'table' and not string.find(value.err, '^WRONGTYPE') then call('GET', KEYS[k]) end -- raises it
-  local b = type(value) == 'string' and decode(value) or {foreign = true}
-  if b.at and b.at > now then b.at, b.ahead = now, true end
-  return b
+-- sane says that these are numbers that a limit can have.
+local function sane(mode, per, tokens, spent, aux)
+  return mode <= 2 and per > 0 and per <= CENTURY and tokens < EXACT and spent < EXACT and aux < per * 1000
 end
 
--- match returns for each limit of set the place of its field in b, or false: by name, else period, else position.
-local function match(b, set)
-  local from, taken, f = {}, {}, b.fields
+-- adopt returns spent and aux, written under mode, per and tokens, as l has them after elapsed µs.
+local function adopt(l, elapsed, mode, per, tokens, spent, aux)
+  if spent > l.burst then spent = l.burst end
+  if mode ~= l.mode or per ~= l.per or (mode ~= 1 and tokens ~= l.tokens) then aux = 0 end
+  return refill(l, spent, aux, elapsed)
+end
+
+-- match returns for each limit of set the place in f of what it goes on from, or nil: by name, else period, else place.
+local function match(set, f, stride, count)
+  local from, taken = {}, {}
   local function pass(fits)
     for i = 1, #set do
-      for j = 1, b.n do
-        if not from[i] and not taken[j] and fits(set[i], b.first + (j - 1) * b.stride, i, j) then
-          from[i], taken[j] = b.first + (j - 1) * b.stride, true
+      for j = 1, count do
+        if not from[i] and not taken[j] and fits(set[i], f[4 + (j - 1) * stride + 1], stride == 6 and f[4 + j * stride - 1], i == j) then
+          from[i], taken[j] = 4 + (j - 1) * stride, true
         end
       end
     end
   end
-  if b.stride == 6 then pass(function(l, at) return l.name ~= 0 and l.name == f[at + 5] end) end
-  pass(function(l, at) return l.per == f[at + 1] end)
-  pass(function(_, _, i, j) return i == j end)
+  pass(function(l, _, name) return l.name > 0 and l.name == name end)
+  pass(function(l, per) return l.per == per end)
+  pass(function(_, _, _, same) return same end)
   return from
 end
 
--- aligned says that every limit of set finds its field in its own place.
-local function aligned(b, set)
-  if b.n ~= #set then return false end
-  if b.n == 1 then return true end
-  local f, at = b.fields, b.first
-  for i = 1, #set do
-    local name = b.stride == 6 and f[at + 5] or 0
-    if f[at + 1] ~= set[i].per or name ~= set[i].name then return false end
-    at = at + b.stride
+-- elapsed returns the µs since at, or nil if the bucket is full since: it was so ms after at.
+local function elapsed(k, at, ms)
+  if at > now then
+    ahead[k] = ms
+    return 0
   end
-  return true
+  if now < at + ms * 1000 then return now - at end
 end
 
--- adopt returns what is stored in b as it stands at now under set: spent and aux for each limit.
-local function adopt(b, set)
-  local state, f, elapsed = {}, b.fields, now - b.at
-  local from = not aligned(b, set) and match(b, set)
-  for i = 1, #set do
-    local l, at, spent, aux = set[i], b.first + (i - 1) * b.stride, 0, 0
-    if from then at = from[i] end
-    if at then
-      spent = f[at + 3]
-      if spent > l.burst then spent = l.burst end
-      if f[at] == l.mode and f[at + 1] == l.per and (l.mode == 1 or f[at + 2] == l.tokens) then aux = f[at + 4] end
-      spent, aux = refill(l, spent, aux, elapsed)
-    end
-    state[2 * i - 1], state[2 * i] = spent, aux
-  end
-  return state
+-- none is the state of a full bucket.
+local function none(set)
+  local lacks = {}
+  for i = 1, 2 * #set do lacks[i] = 0 end
+  return lacks
 end
 
--- full returns the ms, rounded up, until state is full under set; 0 if it is.
-local function full(state, set)
+-- form returns how value is laid out: its format, the fields of a limit, the limits and whether it is wide; or nil.
+local function form(value)
+  local first = byte(value) or 0
+  if first < 128 or first >= 192 then return nil end
+  local wide, stride = first % 32 >= 16, 5
+  local head, limit, length, size = HEAD, LIMIT, 11, 17
+  if wide then head, limit, length, size = WIDE_HEAD, WIDE_LIMIT, 15, 29 end
+  if first >= 160 then limit, size, stride = limit .. NAME, size + 4, 6 end
+  local count = (#value - length) / size
+  if count < 1 or count > 16 or count ~= floor(count) or (wide and first % 16 > 0) then return nil end
+  return head .. string.rep(limit, count), stride, count, wide
+end
+
+-- decode returns the state under set that values[k] is now, or nil if it is none of ours.
+local function decode(k, set)
+  local format, stride, count, wide = form(values[k])
+  if not format then return nil end
+  local f = {unpack(format, values[k])}
+  local at = wide and f[2] or f[1] % 16 * 2^48 + f[2]
+  if at >= EXACT or f[3] > CENTURY + 1000 then return nil end
+  for j = 4, 3 + count * stride, stride do
+    if not sane(f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) then return nil end
+  end
+  local passed, lacks, from = elapsed(k, at, f[3]), none(set), match(set, f, stride, count)
+  if not passed then return lacks end
+  for i = 1, #set do
+    local j = from[i]
+    if j then lacks[2 * i - 1], lacks[2 * i] = adopt(set[i], passed, f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) end
+  end
+  return lacks
+end
+
+-- decodeOne is decode for the usual value: one limit, narrow, without a name.
+local function decodeOne(k, set)
+  local first, rest, ms, mode, per, tokens, spent, aux = unpack(ONE, values[k])
+  if not sane(mode, per, tokens, spent, aux) then return nil end
+  local passed = elapsed(k, (first - 128) * 2^48 + rest, ms)
+  if not passed then return {0, 0} end
+  return {adopt(set[1], passed, mode, per, tokens, spent, aux)}
+end
+
+-- full returns the ms, rounded up, until lacks is full under set; 0 if it is.
+local function full(set, lacks)
   local most = 0
   for i = 1, #set do
-    local us = wait(set[i], state[2 * i - 1], state[2 * i])
+    local us = wait(set[i], lacks[2 * i - 1], lacks[2 * i])
     if us > most then most = us end
   end
   return ceil(most, 1000)
 end
 
--- restore makes what was charged in b the stored bucket, so that other limits can adopt it.
-local function restore(b)
-  local set, state, f = b.charged, b.left, {}
+-- encode returns the value of what is left in k.
+local function encode(k, ms)
+  local set, lacks = charged[k], left[k]
+  local wide, named, l = now >= 2^52 or ms >= 2^32, false, set[1]
   for i = 1, #set do
-    local l = set[i]
-    f[#f + 1], f[#f + 2], f[#f + 3] = l.mode, l.per, l.tokens
-    f[#f + 1], f[#f + 2], f[#f + 3] = state[2 * i - 1], state[2 * i], l.name
+    wide = wide or set[i].large or lacks[2 * i - 1] >= 2^24 or lacks[2 * i] >= 2^40
+    named = named or set[i].name > 0
   end
-  b.fields, b.first, b.stride, b.n = f, 1, 6, #set
-  b.at, b.full = now, full(state, set)
+  if #set == 1 and not wide and not named then
+    return pack(ONE, 128 + top, low, ms, l.mode, l.per, l.tokens, lacks[1], lacks[2])
+  end
+  local flags, limit = 128 + (wide and 16 or 0) + (named and 32 or 0), '>' .. (wide and WIDE_LIMIT or LIMIT)
+  local parts = {wide and pack(WIDE_HEAD, flags, now, ms) or pack(HEAD, flags + top, low, ms)}
+  for i = 1, #set do
+    l = set[i]
+    parts[#parts + 1] = pack(limit, l.mode, l.per, l.tokens, lacks[2 * i - 1], lacks[2 * i])
+    if named then parts[#parts + 1] = pack('>I4', l.name) end
+  end
+  return table.concat(parts)
 end
 
--- settle makes b.state what b lacks now under set.
-local function settle(b, set)
-  if b.set == set or b.foreign then return end
-  if b.charged then restore(b) end
-  b.set = set
-  if b.at and now < b.at + b.full * 1000 then
-    b.state = adopt(b, set)
-    return
+-- settle makes state[k] what the bucket lacks now under set.
+local function settle(k, set)
+  if foreign[k] then return end
+  if charged[k] then
+    local ms = full(charged[k], left[k])
+    values[k] = ms > 0 and encode(k, ms)
   end
-  local state = {}
-  for i = 1, 2 * #set do state[i] = 0 end
-  b.state = state
+  local value, lacks = values[k]
+  if not value then
+    lacks = none(set)
+  elseif #value == 28 and #set == 1 and byte(value) >= 128 and byte(value) < 144 then
+    lacks = decodeOne(k, set)
+  else
+    lacks = decode(k, set)
+  end
+  state[k], under[k] = lacks, set
+  if not lacks then foreign[k] = true end
 end
 
--- holds says that every limit has cost tokens in b.
-local function holds(b, cost)
-  if cost <= 0 or b.foreign then return true end
-  local set, state = b.set, b.state
+-- holds says that every limit has cost tokens in k.
+local function holds(k, set, cost)
+  if cost <= 0 or foreign[k] then return true end
+  local lacks = state[k]
   for i = 1, #set do
-    if cost > set[i].burst - state[2 * i - 1] then return false end
+    if cost > set[i].burst - lacks[2 * i - 1] then return false end
   end
   return true
 end
 
--- spend takes cost from every limit of b, up to empty or to full, and says whether that counts.
-local function spend(b, cost)
-  local state = b.state
-  if b.foreign or cost == 0 or b.set.closed then return false end
-  for i = 1, #b.set do
-    local spent = state[2 * i - 1] + cost
-    if spent <= 0 then spent, state[2 * i] = 0, 0 end
-    if spent > b.set[i].burst then spent = b.set[i].burst end
-    state[2 * i - 1] = spent
+-- spend takes cost from every limit of k, up to empty or to full, and says whether that counts.
+local function spend(k, set, cost)
+  if foreign[k] or cost == 0 or set.closed then return false end
+  local lacks = state[k]
+  for i = 1, #set do
+    local l, spent, aux = set[i], lacks[2 * i - 1], lacks[2 * i]
+    if l.mode == 2 then spent, aux = capped(l, spent, aux) end
+    spent = spent + cost
+    if spent <= 0 then spent, aux = 0, 0 end
+    if spent > l.burst then spent = l.burst end
+    lacks[2 * i - 1], lacks[2 * i] = spent, aux
   end
-  b.charged, b.left = b.set, state
+  left[k], charged[k] = lacks, set
   return true
-end
-
--- answer adds b to the reply.
-local function answer(b, status)
-  if b.foreign then status = 3 end
-  n = n + 1
-  out[n] = status
-  if b.foreign then return end
-  local state = b.state
-  for i = 1, #state do
-    n = n + 1
-    out[n] = state[i]
-  end
 end
 
 -- sets reads ARGV[2].
-local function sets()
+local function sets(text)
   local list, at = {}, 1
-  while at <= #ARGV[2] do
+  while at <= #text do
     local set, count = {}
-    count, at = unpack('>B', ARGV[2], at)
+    count, at = unpack('>B', text, at)
     for i = 1, count do
       local l = {}
-      l.mode, l.name, l.per, l.tokens, l.burst, l.unit, l.step, at = unpack('>BI4I7I7I7I7I7', ARGV[2], at)
-      l.us, l.tick = l.per * 1000, l.mode == 2 and 1000 or 1
-      set.closed = set.closed or l.tokens == 0
-      set[i] = l
+      l.mode, l.name, l.per, l.tokens, l.burst, l.unit, l.step, at = unpack('>BI4I7I7I7I7I7', text, at)
+      l.us, l.large = l.per * 1000, l.per >= 2^32 or l.tokens >= 2^32
+      set[i], set.closed = l, set.closed or l.tokens == 0
     end
     list[#list + 1] = set
   end
   return list
 end
 
-local list, charges = sets(), {}
+local out, n = {now}, 1
 
--- charge is one charge of ARGV[3], at the place at, and the next place.
-local function charge(at)
-  local flags, k, set, cost, next = unpack('>BI4I4i7', ARGV[3], at)
-  local b = buckets[k]
-  if not b then
-    b = read(k)
-    buckets[k] = b
-  end
-  return {begins = flags % 2 == 1, shadow = flags >= 2, bucket = b, set = list[set], cost = cost}, next
+-- answer adds what k lacks to the reply.
+local function answer(k, status)
+  if foreign[k] then status = 3 end
+  n = n + 1
+  out[n] = status
+  if status == 3 then return end
+  local lacks = state[k]
+  for i = 1, #lacks do out[n + i] = lacks[i] end
+  n = n + #lacks
 end
 
--- lone makes the charge c if its group passed and there is room, and answers it.
-local function lone(c, passed)
-  local b = c.bucket
-  settle(b, c.set)
-  local room = holds(b, c.cost)
-  local counted = passed and room and spend(b, c.cost)
-  if c.cost ~= 0 and not counted and (passed or not c.shadow) then b.keep = true end
-  answer(b, room and (passed and 1 or 2) or 0)
+-- fetch reads all values.
+local function fetch()
+  for from = 1, #KEYS, 1000 do
+    local last = math.min(from + 999, #KEYS)
+    local list = call('MGET', spread(KEYS, from, last))
+    for k = from, last do values[k] = list[k - from + 1] end
+  end
+  -- MGET has nothing for an absent key and for one of another type.
+  for k = 1, #KEYS do
+    if not values[k] then
+      local value = redis.pcall('GET', KEYS[k])
+      if value and not string.find(value.err, '^WRONGTYPE') then call('GET', KEYS[k]) end -- raises what it was
+      if value then foreign[k] = true end
+    end
+  end
+end
+
+-- write stores what has changed of k.
+local function write(k)
+  if charged[k] then
+    local ms = full(charged[k], left[k])
+    if ms == 0 then return call('DEL', KEYS[k]) end
+    return call('SET', KEYS[k], encode(k, ms), 'PXAT', expires + ms)
+  end
+  if ahead[k] and keep[k] then
+    local first, head = byte(values[k])
+    if first % 32 >= 16 then head = pack('>BI7', first, now) else head = pack('>BI6', first - first % 16 + top, low) end
+    call('SET', KEYS[k], head .. string.sub(values[k], #head + 1), 'PXAT', expires + ahead[k])
+  end
+end
+
+-- The charges, by their place in ARGV[3].
+local text, list = ARGV[3], sets(ARGV[2])
+local flags, keys, terms, costs, room, count, at = {}, {}, {}, {}, {}, 0, 1
+while at <= #text do
+  count = count + 1
+  flags[count], keys[count], terms[count], costs[count], at = unpack('>BI4I4i7', text, at)
+  terms[count] = list[terms[count]]
+end
+
+-- fits says whether there is room for charge c.
+local function fits(c)
+  local k, set = keys[c], terms[c]
+  if under[k] ~= set then settle(k, set) end
+  room[c] = holds(k, set, costs[c])
+  return room[c]
+end
+
+-- charge makes charge c if its group passed and there is room, and answers it.
+local function charge(c, passed)
+  local k, set, cost, shadow = keys[c], terms[c], costs[c], flags[c] >= 2
+  if shadow or under[k] ~= set then fits(c) end
+  if not (passed and room[c] and spend(k, set, cost)) and cost ~= 0 and (passed or not shadow) then keep[k] = true end
+  answer(k, room[c] and (passed and 1 or 2) or 0)
 end
 
 -- take makes the charges of one group, from first to last.
 local function take(first, last)
-  local passed, c = true, first
-  while c <= last and not charges[c].shadow do
-    local b = charges[c].bucket
-    settle(b, charges[c].set)
-    if not holds(b, charges[c].cost) then passed = false end
-    c = c + 1
+  local passed = true
+  for c = first, last do
+    if flags[c] < 2 and not fits(c) then passed = false end
   end
-  for i = first, last do lone(charges[i], passed) end
+  for c = first, last do charge(c, passed) end
 end
 
--- encode returns b.left as a value.
-local function encode(b, ms)
-  local set, state, named, wide = b.charged, b.left, false, now >= 2^52 or ms >= 2^32
-  for i = 1, #set do
-    local l = set[i]
-    named = named or l.name > 0
-    wide = wide or l.per >= 2^32 or l.tokens >= 2^32 or state[2 * i - 1] >= 2^24 or state[2 * i] >= 2^40
-  end
-  local flags = 128 + (wide and 16 or 0) + (named and 32 or 0)
-  local limit = '>' .. (wide and WIDE_LIMIT or LIMIT)
-  local parts = {wide and pack(WIDE_HEAD, flags, now, ms) or pack(HEAD, flags + top, low, ms)}
-  for i = 1, #set do
-    local l = set[i]
-    parts[#parts + 1] = pack(limit, l.mode, l.per, l.tokens, state[2 * i - 1], state[2 * i])
-    if named then parts[#parts + 1] = pack('>I4', l.name) end
-  end
-  return table.concat(parts)
-end
-
--- write stores what has changed of b.
-local function write(key, b)
-  if b.charged then
-    local ms = full(b.left, b.charged)
-    if ms > 0 then return call('SET', key, encode(b, ms), 'PX', ms + margin) end
-    if b.value then call('DEL', key) end
-  elseif b.ahead and b.keep then
-    local head = b.wide and pack('>BI7', string.byte(b.value), now) or pack('>BI6', floor(string.byte(b.value) / 16) * 16 + top, low)
-    call('SET', key, head .. string.sub(b.value, #head + 1), 'PX', b.full + margin)
-  end
-end
-
-local at = 1
-while at <= #ARGV[3] do
-  charges[#charges + 1], at = charge(at)
-end
+fetch()
 local first = 1
-for c = 1, #charges do
-  if c == #charges or charges[c + 1].begins then
+for c = 1, count do
+  if c == count or flags[c + 1] % 2 == 1 then
     take(first, c)
     first = c + 1
   end
 end
-for k, key in ipairs(KEYS) do
-  if buckets[k] then write(key, buckets[k]) end
-end
+for k = 1, #KEYS do write(k) end
 return out
