@@ -37,20 +37,27 @@ func options(hs []response.Header) []*corev3.HeaderValueOption {
 	if len(hs) == 0 {
 		return nil
 	}
-	opts := make([]*corev3.HeaderValueOption, len(hs))
+	headers := make([]corev3.HeaderValue, len(hs))
+	opts := make([]corev3.HeaderValueOption, len(hs))
+	list := make([]*corev3.HeaderValueOption, len(hs))
 	for i, h := range hs {
-		opts[i] = &corev3.HeaderValueOption{
-			Header:       &corev3.HeaderValue{Key: h.Name, Value: h.Value},
-			AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
-		}
+		headers[i].Key, headers[i].Value = h.Name, h.Value
+		opts[i].Header = &headers[i]
+		opts[i].AppendAction = corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
+		list[i] = &opts[i]
 	}
-	return opts
+	return list
 }
 
+// fields writes what is said of a decision as dynamic metadata.
 func fields(facts []response.Header) *structpb.Struct {
+	texts := make([]structpb.Value_StringValue, len(facts))
+	values := make([]structpb.Value, len(facts))
 	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(facts))}
-	for _, f := range facts {
-		s.Fields[f.Name] = structpb.NewStringValue(f.Value)
+	for i, f := range facts {
+		texts[i].StringValue = f.Value
+		values[i].Kind = &texts[i]
+		s.Fields[f.Name] = &values[i]
 	}
 	return s
 }

@@ -51,26 +51,39 @@ func headers(http *authv3.AttributeContext_HttpRequest) map[string]string {
 	if len(lines) == 0 {
 		return lowered(http.GetHeaders())
 	}
-	joined := make(map[string]string, len(lines)+len(http.GetHeaders()))
+	all := make(joiner, len(lines)+len(http.GetHeaders()))
 	for name, value := range http.GetHeaders() {
-		join(joined, name, value)
+		all.add(name, value)
 	}
 	for _, line := range lines {
 		value := line.GetValue()
 		if raw := line.GetRawValue(); len(raw) > 0 {
 			value = string(raw)
 		}
-		join(joined, line.GetKey(), value)
+		all.add(line.GetKey(), value)
 	}
-	return joined
+	return all.headers()
 }
 
-func join(headers map[string]string, name, value string) {
+// A joiner joins the lines of each name. It holds bytes, since a hundred
+// thousand lines of one name must not be copied for each of them.
+type joiner map[string][]byte
+
+func (j joiner) add(name, value string) {
 	name = strings.ToLower(name)
-	if before, twice := headers[name]; twice {
-		value = before + "," + value
+	before, twice := j[name]
+	if twice {
+		before = append(before, ',')
 	}
-	headers[name] = value
+	j[name] = append(before, value...)
+}
+
+func (j joiner) headers() map[string]string {
+	hs := make(map[string]string, len(j))
+	for name, value := range j {
+		hs[name] = string(value)
+	}
+	return hs
 }
 
 // lowered returns hs itself if its names are lower-case, as Envoy's are. Names
@@ -85,11 +98,11 @@ func lowered(hs map[string]string) map[string]string {
 }
 
 func relowered(hs map[string]string) map[string]string {
-	joined := make(map[string]string, len(hs))
+	all := make(joiner, len(hs))
 	for name, value := range hs {
-		join(joined, name, value)
+		all.add(name, value)
 	}
-	return joined
+	return all.headers()
 }
 
 // filterMetadata reads the request's dynamic metadata. Of the typed metadata,
