@@ -42,13 +42,16 @@ func (l loading) load() (*policy.Set, error) {
 	for _, f := range faults.Warnings() {
 		l.log.Warn("the policy has a doubtful place", "fault", f.String())
 	}
-	return set, faults.Err()
+	err := faults.Err()
+	if err == nil {
+		l.metrics.Rules(rules(set)) // before a decision is made by them
+	}
+	return set, err
 }
 
 // reloaded tells what became of reading the policy.
 func (l loading) reloaded(set *policy.Set, err error) {
 	if err == nil {
-		l.metrics.Rules(rules(set))
 		l.metrics.Reloaded(time.Now())
 		l.log.Info("policy loaded", "files", len(set.Policies()), "rules", len(rules(set)))
 		return

@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
-
 	"github.com/sluice-mesh/sluice/internal/server"
 	"github.com/sluice-mesh/sluice/internal/telemetry"
 	"github.com/sluice-mesh/sluice/pkg/authz"
@@ -34,14 +30,7 @@ func newServices(policies *server.Policies, s *stores, metrics *telemetry.Metric
 	if err != nil {
 		return nil, fmt.Errorf("make the rate limit door: %w", err)
 	}
-	return []server.Service{
-		{Name: authv3.Authorization_ServiceDesc.ServiceName, Register: func(r grpc.ServiceRegistrar) {
-			authv3.RegisterAuthorizationServer(r, check)
-		}},
-		{Name: rlsv3.RateLimitService_ServiceDesc.ServiceName, Register: func(r grpc.ServiceRegistrar) {
-			rlsv3.RegisterRateLimitServiceServer(r, limit)
-		}},
-	}, nil
+	return []server.Service{server.Authz(check), server.RateLimit(limit)}, nil
 }
 
 func newLimiter(s *stores, metrics *telemetry.Metrics, door telemetry.Door, log *slog.Logger) (*limiter.Limiter, error) {

@@ -18,7 +18,7 @@ type PoliciesOptions struct {
 	// set before stays.
 	Load func() (*policy.Set, error)
 	// Reloaded is called after each Load but the first with what it returned,
-	// before the set comes into use. It may be nil.
+	// once the set is in use. It may be nil.
 	Reloaded func(*policy.Set, error)
 	// Unwatched is called when the operating system does not tell of changes.
 	// They are found all the same, up to a poll later. It may be nil.
@@ -65,10 +65,14 @@ func (p *Policies) Err() error {
 
 func (p *Policies) reload() {
 	set, err := p.opts.Load()
-	p.opts.Reloaded(set, err)
 	if err == nil {
 		p.set.Store(set)
 	}
+	p.keep(err)
+	p.opts.Reloaded(set, err)
+}
+
+func (p *Policies) keep(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err

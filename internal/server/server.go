@@ -7,6 +7,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -116,7 +117,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.drain()
-	<-failed
+	if err := <-failed; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("stop serving gRPC on %s: %w", l.Addr(), err)
+	}
 	return nil
 }
 

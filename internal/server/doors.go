@@ -1,0 +1,23 @@
+package server
+
+import (
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+)
+
+// Authz returns the service of ext_authz, answered by s.
+func Authz(s authv3.AuthorizationServer) Service {
+	return Service{
+		Name:     authv3.Authorization_ServiceDesc.ServiceName,
+		Register: func(r grpc.ServiceRegistrar) { authv3.RegisterAuthorizationServer(r, s) },
+	}
+}
+
+// RateLimit returns the service of the rate limit filter, answered by s.
+func RateLimit(s rlsv3.RateLimitServiceServer) Service {
+	return Service{
+		Name:     rlsv3.RateLimitService_ServiceDesc.ServiceName,
+		Register: func(r grpc.ServiceRegistrar) { rlsv3.RegisterRateLimitServiceServer(r, s) },
+	}
+}
