@@ -3,7 +3,6 @@ package policyfile
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -27,6 +26,7 @@ type decoder struct {
 	spec   policy.Spec
 	faults Faults
 	places places
+	broken []string // the paths that the file's own faults are at, or meant
 	// partial says that so much could not be read that faults in what the rest
 	// means would mostly follow from that.
 	partial bool
@@ -64,11 +64,13 @@ func (d *decoder) full() bool { return len(d.faults) > maxFaults }
 
 // fault leaves a fault at the value of f.
 func (d *decoder) fault(f field, found, want, do string) {
+	d.broken = append(d.broken, f.path)
 	d.add(Fault{Line: f.node.Line, Column: f.node.Column, Path: f.path, Found: found, Want: want, Do: do})
 }
 
 // keyFault leaves a fault at the key of f.
 func (d *decoder) keyFault(f field, found, want, do string) {
+	d.broken = append(d.broken, f.path)
 	d.add(Fault{Line: f.key.Line, Column: f.key.Column, Path: f.path, Found: found, Want: want, Do: do})
 }
 
@@ -79,6 +81,9 @@ type field struct {
 	name string     // in a mapping
 	key  *yaml.Node // in a mapping
 }
+
+// top says that f is a field of the file itself, or the file.
+func (f field) top() bool { return f.path == join("", f.name) }
 
 // A reader takes a field's value to where it belongs, or leaves a fault.
 type reader func(d *decoder, f field)
@@ -95,33 +100,46 @@ func (m form) read(d *decoder, f field) {
 	if !d.is(f, yaml.MappingNode) {
 		return
 	}
-	missing := slices.Clone(m.required)
+	there := map[string]bool{}
 	for _, c := range d.entries(f) {
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == c.name })
-		if instead, ok := m.later[c.name]; ok {
-			d.keyFault(c, "a field that is not there yet", "a policy without it", instead)
-		} else if read, ok := m.fields[c.name]; ok {
-			read(d, c)
-		} else {
-			d.unknown(c, m)
+		if d.full() {
+			return
 		}
+		there[m.field(d, c)] = true
 	}
-	for _, name := range missing {
-		d.add(Fault{Line: f.node.Line, Column: f.node.Column, Path: join(f.path, name), Found: "nothing", Want: wanted[name]})
+	for _, name := range m.required {
+		if !there[name] {
+			d.fault(field{path: join(f.path, name), node: f.node}, "nothing", wanted[name], "")
+		}
 	}
 }
 
-// unknown leaves a fault at a field that m does not have.
-func (d *decoder) unknown(f field, m form) {
+// field reads one field of the mapping and returns the name that was meant.
+func (m form) field(d *decoder, f field) string {
+	if read, ok := m.fields[f.name]; ok {
+		read(d, f)
+		return f.name
+	}
+	if instead, ok := m.later[f.name]; ok {
+		d.keyFault(f, "a field that is not there yet", "a policy without it", instead)
+		return f.name
+	}
+	return m.unknown(d, f)
+}
+
+// unknown leaves a fault at a field that m does not have, and returns the name
+// that was probably meant.
+func (m form) unknown(d *decoder, f field) string {
+	d.partial = d.partial || f.top()
 	known := slices.Sorted(maps.Keys(m.fields))
+	meant := nearest(f.name, slices.AppendSeq(slices.Clone(known), maps.Keys(m.later)))
 	do := ""
-	if name := nearest(f.name, slices.AppendSeq(known, maps.Keys(m.later))); name != "" {
-		do = fmt.Sprintf("did you mean %q?", name)
+	if meant != "" {
+		do = fmt.Sprintf("did you mean %q?", meant)
+		d.broken = append(d.broken, strings.TrimSuffix(f.path, f.name)+meant)
 	}
 	d.keyFault(f, "an unknown field", "one of "+strings.Join(known, ", "), do)
-	if f.path == f.name {
-		d.partial = true
-	}
+	return meant
 }
 
 // entries returns the fields of a mapping. Keys that are no text, and those
@@ -138,12 +156,11 @@ func (d *decoder) entries(f field) []field {
 		c := d.child(join(f.path, key.Value), value)
 		c.name, c.key = key.Value, key
 		if at := first[c.name]; at != nil {
-			d.keyFault(c, fmt.Sprintf("a second %s, the first being at %d:%d", display(c.name), at.Line, at.Column), "it once", "remove one of them")
+			d.keyFault(c, fmt.Sprintf("a second %s, the first being at %d:%d", cut(c.name, maxQuoted), at.Line, at.Column), "it once", "remove one of them")
 			continue
 		}
 		first[c.name] = key
 		d.places[c.path] = place{c.node.Line, c.node.Column}
-		d.places[f.path+"."+c.name] = d.places[c.path] // as package policy writes it
 		all = append(all, c)
 	}
 	return all
@@ -157,7 +174,7 @@ func (d *decoder) badKey(f field, key *yaml.Node) {
 	case key.Kind != yaml.ScalarNode:
 		do = "write the key as plain text"
 	}
-	d.add(Fault{Line: key.Line, Column: key.Column, Path: f.path, Found: describe(key) + " as a key", Want: "text", Do: do})
+	d.keyFault(field{path: f.path, key: key}, describe(key)+" as a key", "text", do)
 }
 
 // items returns the fields of a list.
@@ -192,10 +209,10 @@ func (d *decoder) is(f field, kind yaml.Kind) bool {
 	}
 	do := ""
 	if kind == yaml.SequenceNode && f.node.Kind == yaml.ScalarNode && f.node.Value != "" {
-		do = fmt.Sprintf("write [%s]", shorten(f.node.Value))
+		do = fmt.Sprintf("write [%s]", cut(f.node.Value, maxQuoted))
 	}
 	d.fault(f, describe(f.node), want, do)
-	d.partial = d.partial || f.path == f.name
+	d.partial = d.partial || f.top()
 	return false
 }
 
@@ -210,50 +227,42 @@ func describe(n *yaml.Node) string {
 	case n.Kind == yaml.SequenceNode && tag == "!!seq":
 		return "a list"
 	case n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode:
-		return "a value tagged " + shorten(tag)
+		return "a value tagged " + cut(tag, maxQuoted)
 	case tag == "!!str":
 		return quote(n.Value)
 	case tag == "!!null":
 		return "nothing"
 	case tag == "!!int", tag == "!!float":
-		return "the number " + shorten(n.Value)
+		return "the number " + cut(n.Value, maxQuoted)
 	case tag == "!!bool", tag == "!!timestamp", tag == "!!merge":
-		return shorten(n.Value)
+		return cut(n.Value, maxQuoted)
 	default:
-		return quote(n.Value) + " tagged " + shorten(tag)
+		return quote(n.Value) + " tagged " + cut(tag, maxQuoted)
 	}
-}
-
-// plainName is how a field's name looks when it needs no quotes in a path.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
-// display returns a name as it is, or quoted where a reader or a log would be
-// misled.
-func display(name string) string {
-	if plainName.MatchString(name) {
-		return name
-	}
-	return quote(name)
 }
 
 // join returns the path of a mapping's field.
 func join(path, name string) string {
+	name = cut(name, maxQuoted)
 	if path == "" {
-		return display(name)
+		return name
 	}
-	return path + "." + display(name)
+	return path + "." + name
 }
 
+// maxQuoted bounds what is shown of one text in the file.
+const maxQuoted = 60
+
 // quote returns s in quotes, on one line and not too long.
-func quote(s string) string { return fmt.Sprintf("%q", cut(s)) }
+func quote(s string) string { return fmt.Sprintf("%q", cut(s, maxQuoted)) }
 
-// shorten returns s without quotes if it needs none.
-func shorten(s string) string { return printable(cut(s)) }
-
-func cut(s string) string {
-	const most = 60
-	if r := []rune(s[:min(len(s), 4*most)]); len(r) > most {
-		return string(r[:most]) + "…"
+// cut returns s, or its first characters if it has more than most.
+func cut(s string, most int) string {
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i] + "…"
+		}
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // A Fault is one thing wrong in a policy, and where.
@@ -27,13 +28,13 @@ type Fault struct {
 	Warning bool `json:"warning,omitempty"`
 }
 
-// String is one line of printable text:
+// String is one line of printable text, whatever the file holds:
 //
-//	edge.yaml:7:14: rules[2].limits[0].rate: found "20/10q", want a rate such as 20/10s; ms, s, m, h, d and w are the units
+//	edge.yaml:7:14: rules[2].limits[0].rate: found "20/10q", want tokens and a period, such as 20/10s; the units are ms, s, m, h, d and w
 func (f Fault) String() string {
 	var b strings.Builder
 	if f.File != "" {
-		b.WriteString(printable(f.File))
+		b.WriteString(f.File)
 		if f.Line > 0 {
 			fmt.Fprintf(&b, ":%d:%d", f.Line, f.Column)
 		}
@@ -49,7 +50,15 @@ func (f Fault) String() string {
 	if f.Do != "" {
 		b.WriteString("; " + f.Do)
 	}
-	return b.String()
+	return strings.Map(printable, b.String())
+}
+
+// printable keeps r if it is harmless on a line of a log.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }
 
 // Faults are all that is wrong in the files of a policy, in the order of file,
@@ -90,12 +99,4 @@ func (fs Faults) sort() {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-}
-
-// printable returns s as it is if a log may have it on one line, else quoted.
-func printable(s string) string {
-	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` {
-		return q
-	}
-	return s
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -17,42 +19,52 @@ const (
 	maxAliased = 100_000
 )
 
-// parse returns the mapping that is the file's only document, or nil and a
+// parse returns the value that is the file's only document, or nil and a
 // fault. The tree is safe to walk: aliases in it end, and soon.
 func (d *decoder) parse(data []byte) *yaml.Node {
 	if bad := badText(data); bad != nil {
 		d.add(*bad)
 		return nil
 	}
-	in, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(bounds{}))
-	if err != nil {
-		d.add(syntaxFault(err))
+	first, second, err := documents(data)
+	switch {
+	case err != nil:
+		d.add(syntaxFault(data, err))
 		return nil
-	}
-	var doc, second yaml.Node
-	switch err := in.Load(&doc); {
-	case errors.Is(err, io.EOF):
+	case first == nil:
 		d.add(Fault{Found: "nothing in this file", Want: "a policy, which begins with its domain"})
 		return nil
-	case err != nil:
-		d.add(syntaxFault(err))
-		return nil
-	}
-	switch err := in.Load(&second); {
-	case err == nil:
+	case second != nil:
 		d.add(Fault{
 			Line: second.Line, Column: second.Column, Found: "a second YAML document",
 			Want: "one policy a file", Do: "move what follows into a file of its own",
 		})
-	case !errors.Is(err, io.EOF):
-		d.add(syntaxFault(err))
-		return nil
 	}
-	return d.rooted(&doc)
+	return d.bounded(first.Content[0])
 }
 
-func (d *decoder) rooted(doc *yaml.Node) *yaml.Node {
-	root := doc.Content[0]
+// documents returns the first two documents of data, as far as it has them.
+func documents(data []byte) (first, second *yaml.Node, err error) {
+	in, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithPlugin(bounds{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, into := range []**yaml.Node{&first, &second} {
+		var n yaml.Node
+		err := in.Load(&n)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		*into = &n
+	}
+	return first, second, nil
+}
+
+// bounded returns root, unless its aliases stand for too much.
+func (d *decoder) bounded(root *yaml.Node) *yaml.Node {
 	w := walk{left: maxAliased}
 	if at := w.visit(root, nil); at != nil {
 		d.add(Fault{
@@ -103,21 +115,38 @@ func (w *walk) visit(n, alias *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// syntaxFault is what the YAML library found wrong.
-func syntaxFault(err error) Fault {
+// syntaxFault is what the YAML library found wrong in data.
+func syntaxFault(data []byte, err error) Fault {
 	f := Fault{Line: 1, Column: 1, Found: err.Error(), Want: "YAML"}
 	var at *yaml.LoadError
 	if !errors.As(err, &at) {
 		return f
 	}
-	f.Found = at.Message
-	if at.ContextMsg != "" {
-		f.Found += " " + at.ContextMsg
+	f.Found = strings.TrimSpace("no YAML: " + at.Message + " " + at.ContextMsg)
+	if strings.Contains(at.Message, "cannot start any token") {
+		f.Do = "indent with spaces, and put text that begins with a mark in quotes"
 	}
 	if at.Mark.Line > 0 {
 		f.Line, f.Column = at.Mark.Line, at.Mark.Column
 	}
+	if end := end(data); f.Line > end.line {
+		f.Line, f.Column = end.line, end.column
+	}
 	return f
+}
+
+// lineBreak is what YAML counts lines by.
+var lineBreak = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
+
+// end returns the place behind the last character of data. The YAML library
+// takes the end of a text without a last line break for another line.
+func end(data []byte) place {
+	breaks := lineBreak.FindAllIndex(data, -1)
+	last := 0
+	if len(breaks) > 0 {
+		last = breaks[len(breaks)-1][1]
+	}
+	return place{len(breaks) + 1, utf8.RuneCount(data[last:]) + 1}
 }
 
 // badText returns the place of the first character that YAML does not have,

@@ -19,11 +19,11 @@ func (ps places) nearest(path string) place {
 	}
 }
 
-// explain says that a fault at path may follow from one of fs, because one of
-// the two fields lies in the other.
-func (fs Faults) explain(path string) bool {
-	for _, f := range fs {
-		if f.Path != "" && (within(path, f.Path) || within(f.Path, path)) {
+// follows says that a fault at path may follow from what is known to be wrong,
+// because one of the two fields lies in the other.
+func (d *decoder) follows(path string) bool {
+	for _, b := range d.broken {
+		if within(path, b) || within(b, path) {
 			return true
 		}
 	}

@@ -88,7 +88,7 @@ func (l *loader) claim(d *decoder) {
 	if first, taken := l.domains[d.spec.Domain]; taken {
 		d.add(Fault{
 			Line: here.line, Column: here.column, Path: "domain",
-			Found: fmt.Sprintf("%s, the domain of %s:%d already", quote(d.spec.Domain), printable(first.File), first.Line),
+			Found: fmt.Sprintf("%s, the domain of %s:%d already", quote(d.spec.Domain), first.File, first.Line),
 			Want:  "one file a domain", Do: "put the rules of both into one file, or rename one domain",
 		})
 		return
@@ -101,18 +101,25 @@ func (l *loader) claim(d *decoder) {
 func (l *loader) compile(d *decoder) {
 	p, faults := policy.Compile(d.spec, policy.Options{HashKey: l.options.HashKey})
 	l.policies = append(l.policies, p)
-	syntax := d.faults
+	clean := len(d.faults) == 0
 	for _, f := range faults {
-		if !syntax.explain(f.Path) {
+		if d.full() {
+			return
+		}
+		if clean || !f.Warning && !d.follows(f.Path) {
 			d.add(placed(f, d.places.nearest(f.Path)))
 		}
 	}
 }
 
+// maxShown bounds what is shown of what package policy found, which may be as
+// long as the file.
+const maxShown = 300
+
 // placed gives a fault of package policy its place.
 func placed(f policy.Fault, at place) Fault {
 	return Fault{
 		File: f.File, Line: at.line, Column: at.column,
-		Path: printable(f.Path), Found: f.Found, Want: f.Want, Do: f.Do, Warning: f.Warning,
+		Path: cut(f.Path, maxShown), Found: cut(f.Found, maxShown), Want: cut(f.Want, maxShown), Do: f.Do, Warning: f.Warning,
 	}
 }

@@ -63,15 +63,15 @@ func expand(files fs.FS, name string) ([]string, *Fault) {
 	return names, nil
 }
 
-// isPolicy says that a directory's entry is to be read. One that cannot be
-// looked at is, so that its fault is told.
+// isPolicy says that a directory's entry is to be read: a regular file, or one
+// that cannot be looked at, so that its fault is told.
 func isPolicy(files fs.FS, name string) bool {
 	base, ext := path.Base(name), path.Ext(name)
 	if strings.HasPrefix(base, ".") || (ext != ".yaml" && ext != ".yml") {
 		return false
 	}
 	info, err := fs.Stat(files, name)
-	return err != nil || !info.IsDir()
+	return err != nil || info.Mode().IsRegular()
 }
 
 // read returns a file's text, if it is of a decent size.
@@ -80,7 +80,7 @@ func read(files fs.FS, name string) ([]byte, *Fault) {
 	if err != nil {
 		return nil, unreadable(name, err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, unreadable(name, err)

@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -30,19 +31,15 @@ func anyText(into *string) reader {
 	}
 }
 
-// text returns the text at f. What is not text without quotes is a fault.
+// text returns the text at f. A number and the like is none without quotes.
 func (d *decoder) text(f field, want string) (string, bool) {
 	n := f.node
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
 		return n.Value, true
 	}
 	do := ""
-	switch {
-	case n.Kind != yaml.ScalarNode:
-	case n.ShortTag() == "!!int", n.ShortTag() == "!!float", n.ShortTag() == "!!bool", n.ShortTag() == "!!timestamp":
-		if want == "text" {
-			do = fmt.Sprintf("put it in quotes: '%s'", shorten(n.Value))
-		}
+	if want == "text" && n.Kind == yaml.ScalarNode && n.Value != "" && n.ShortTag() != "!!null" {
+		do = fmt.Sprintf("put it in quotes: '%s'", cut(n.Value, maxQuoted))
 	}
 	d.fault(f, describe(n), want, do)
 	return "", false
@@ -67,36 +64,41 @@ func parsed[T any](into *T, want string, parse func(string) (T, *mismatch)) read
 	}
 }
 
+// truths are other ways to say true and false.
+var truths = map[string]string{
+	"yes": "write true", "on": "write true", "true": "write it without quotes",
+	"no": "write false", "off": "write false", "false": "write it without quotes",
+}
+
 // flag reads true or false.
 func flag(into *bool) reader {
 	return func(d *decoder, f field) {
-		switch n := f.node; {
-		case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool":
-			*into = strings.EqualFold(n.Value, "true")
-		default:
-			d.fault(f, describe(n), "true or false", "")
+		n := f.node
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+			d.fault(f, describe(n), "true or false", truths[strings.ToLower(n.Value)])
+			return
 		}
+		*into = strings.EqualFold(n.Value, "true")
 	}
 }
 
-// wholeNumber is a number without sign, point, underscore or leading zero.
-var wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
+// wholeNumber is a number of at least 1 as everybody reads it: no sign, no
+// point, no underscore, no leading zero.
+var wholeNumber = regexp.MustCompile(`^[1-9][0-9]*$`)
 
 // count reads a whole number of at least 1.
 func count[T int | int64](into *T) reader {
 	return func(d *decoder, f field) {
-		const want = "a whole number of at least 1"
 		n := f.node
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || !wholeNumber.MatchString(n.Value) || n.Value == "0" {
-			d.fault(f, describe(n), want, "")
-			return
-		}
 		v, err := strconv.ParseInt(n.Value, 10, strconv.IntSize)
-		if err != nil {
-			d.fault(f, describe(n), want, "")
-			return
+		switch {
+		case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && wholeNumber.MatchString(n.Value) && err == nil:
+			*into = T(v)
+		case errors.Is(err, strconv.ErrRange):
+			d.fault(f, describe(n), "a smaller number", "")
+		default:
+			d.fault(f, describe(n), "a whole number of at least 1, in digits", "")
 		}
-		*into = T(v)
 	}
 }
 
@@ -118,10 +120,11 @@ func choice[T any](into *T, options ...option[T]) reader {
 				return o.value, nil
 			}
 		}
-		if word := nearest(s, words); word != "" {
-			return v, &mismatch{either(words), fmt.Sprintf("did you mean %s?", word)}
+		wrong = &mismatch{want: either(words)}
+		if meant := nearest(s, words); meant != "" {
+			wrong.do = fmt.Sprintf("did you mean %q?", meant)
 		}
-		return v, &mismatch{want: either(words)}
+		return v, wrong
 	})
 }
 

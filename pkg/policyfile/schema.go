@@ -81,6 +81,9 @@ func identities(all *[]policy.IdentitySpec) reader {
 			return
 		}
 		for _, c := range d.entries(f) {
+			if d.full() {
+				return
+			}
 			id := policy.IdentitySpec{Name: c.name}
 			identityForm(&id).read(d, c)
 			*all = append(*all, id)
@@ -186,28 +189,42 @@ func refill(r *bucket.Refill) reader {
 	known := choice(r, option[bucket.Refill]{"greedy", bucket.Greedy}, option[bucket.Refill]{"interval", bucket.Interval})
 	return func(d *decoder, f field) {
 		if v := f.node.Value; v == "aligned" || v == "sliding" {
-			d.fault(f, quote(v)+", which is not there yet", "greedy or interval", "interval is the nearest to it")
+			d.fault(f, quote(v)+", which is not there yet", "greedy or interval", "write interval: its periods begin with a charge")
 			return
 		}
 		known(d, f)
 	}
 }
 
+const wantMissing = "a status from 400 to 499, skip, ip or share"
+
 // missing reads a status, or a word.
 func missing(m *policy.Missing) reader {
-	word := choice(
-		&m.Kind, option[policy.MissingKind]{"skip", policy.MissingSkip},
-		option[policy.MissingKind]{"ip", policy.MissingIP}, option[policy.MissingKind]{"share", policy.MissingShare},
-	)
+	word := parsed(&m.Kind, wantMissing, parseMissing)
 	status := count(&m.Status)
 	return func(d *decoder, f field) {
-		if f.node.Kind != yaml.ScalarNode || f.node.ShortTag() != "!!int" {
+		if f.node.ShortTag() != "!!int" {
 			word(d, f)
 			return
 		}
 		m.Kind = policy.MissingStatus
 		status(d, f)
 	}
+}
+
+func parseMissing(s string) (policy.MissingKind, *mismatch) {
+	switch s {
+	case "skip":
+		return policy.MissingSkip, nil
+	case "ip":
+		return policy.MissingIP, nil
+	case "share":
+		return policy.MissingShare, nil
+	}
+	if wholeNumber.MatchString(s) {
+		return policy.MissingUnset, &mismatch{wantMissing, "write the status without quotes"}
+	}
+	return policy.MissingUnset, &mismatch{want: wantMissing}
 }
 
 func onError(into *policy.OnError) reader {

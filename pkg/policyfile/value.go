@@ -32,7 +32,7 @@ func parseRate(s string) (rate, *mismatch) {
 		return rate{}, wrong
 	}
 	if unit := bareUnits[strings.ToLower(period)]; unit != "" {
-		return rate{}, &mismatch{"a period with its number", fmt.Sprintf("write %d/1%s", n, unit)}
+		return rate{}, &mismatch{wantRate, fmt.Sprintf("write %d/1%s", n, unit)}
 	}
 	per, wrong := parseDuration(period)
 	switch {
@@ -50,7 +50,7 @@ func parseTokens(s string) (int64, *mismatch) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0, &mismatch{"fewer tokens", ""}
+		return 0, &mismatch{"at most 9007199254740991 tokens", ""}
 	}
 	return n, nil
 }
@@ -61,16 +61,16 @@ var bareUnits = map[string]string{
 	"h": "h", "hour": "h", "d": "d", "day": "d", "w": "w", "week": "w",
 }
 
-// durationPart is one number and unit of a duration.
-var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h|d|w)`)
+// durationPart is one number of a duration, with what should be its unit.
+var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([^0-9.]*)`)
 
 // parseDuration reads Go's durations, without a sign, plus d and w.
 func parseDuration(s string) (time.Duration, *mismatch) {
 	var sum time.Duration
 	for rest := s; ; {
 		part := durationPart.FindStringSubmatch(rest)
-		if part == nil {
-			return 0, &mismatch{"a period such as 10s, 1h30m or 1d", durationHint(rest)}
+		if part == nil || !units[part[2]] {
+			return 0, &mismatch{wantRate, durationHint(part)}
 		}
 		d, ok := durationOf(part[1], part[2])
 		if !ok || d > math.MaxInt64-sum {
@@ -83,16 +83,20 @@ func parseDuration(s string) (time.Duration, *mismatch) {
 	}
 }
 
-// durationHint says what is wrong with what is left of a duration.
-func durationHint(rest string) string {
-	switch unit := strings.TrimLeft(rest, "0123456789."); {
-	case unit == "mo" || unit == "y":
-		return "months and years are not there yet: write 30d or 365d"
-	case unit == "" && rest != "":
+// units are the units of a period.
+var units = map[string]bool{"ns": true, "us": true, "µs": true, "ms": true, "s": true, "m": true, "h": true, "d": true, "w": true}
+
+// durationHint says what is wrong with a number and what should be its unit,
+// or with no number at all.
+func durationHint(part []string) string {
+	switch {
+	case part == nil:
+	case part[2] == "":
 		return "write its unit: ms, s, m, h, d or w"
-	default:
-		return "the units are ms, s, m, h, d and w"
+	case part[2] == "mo", part[2] == "y":
+		return "months and years are not there yet: write 30d or 365d"
 	}
+	return "the units are ms, s, m, h, d and w"
 }
 
 // durationOf returns number units, if that fits.
