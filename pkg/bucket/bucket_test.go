@@ -120,6 +120,12 @@ func TestTake(t *testing.T) {
 			{0, nil, 1<<63 - 1, no(0, bucket.Never, 2*ms)},
 			{ms, nil, -1 << 63, yes(1<<53-1, 0)},
 		}},
+		{"a refund that fills one of two", []bucket.Limit{interval, {Tokens: 100, Per: time.Hour}}, []step{
+			{0, nil, 5, yes(0, 10*sec)},
+			{10 * sec, nil, 3, yes(2, 10*sec)},
+			{14 * sec, nil, -3, yes(5, 0)},
+			{14 * sec, nil, 2, yes(3, 10*sec)}, // a period begins
+		}},
 		{"the clock goes back", []bucket.Limit{interval}, []step{
 			{time.Hour, nil, 5, yes(0, 10*sec)},
 			{time.Hour + 4*sec, nil, -1, yes(1, 6*sec)},
@@ -254,7 +260,7 @@ func TestSpendTakesWhatIsThere(t *testing.T) {
 	t.Parallel()
 	ls := mustLimits(t, bucket.Limit{Tokens: 5, Per: 10 * sec})
 	for _, cost := range []int64{5, 6, 1<<63 - 1} {
-		if got := (bucket.Bucket{}).Spend(ls, epoch, cost).Result(ls, cost, true); got != yes(0, 10*sec) {
+		if got := (bucket.Bucket{}).Spend(ls, epoch, 1).Spend(ls, epoch, cost).Result(ls, cost, true); got != yes(0, 10*sec) {
 			t.Errorf("Spend(%d).Result() = %+v, want all 5 taken", cost, got)
 		}
 	}
