@@ -75,14 +75,14 @@ func TestLoadBounds(t *testing.T) {
 		{"aliases of aliases", bomb, "edge.yaml:5:29: found an alias too many"},
 		{"deep flow", "domain: " + strings.Repeat("[", 100_000), "nested more than 64 deep"},
 		{"deep blocks", "domain: a\nrules:\n" + strings.Repeat("- ", 100_000), "nested more than 64 deep"},
-		{"too large", strings.Repeat("#\n", policyfile.MaxFile/2) + "#", "found a larger file, want at most 16 MiB"},
-		{"largest", small + strings.Repeat("\n", policyfile.MaxFile-len(small)), "loaded edge"},
+		{"too large", "\xff" + strings.Repeat("#", policyfile.MaxFile), "found a larger file, want at most 16 MiB"},
+		{"largest", "\xff" + strings.Repeat("#", policyfile.MaxFile-1), "edge.yaml:1:1: found the byte 0xff"},
 		{"no UTF-8", "domain: ä\nrules: \xff\n", "edge.yaml:2:8: found the byte 0xff, want text in UTF-8"},
 		{"UTF-16", "\xff\xfed\x00", "edge.yaml:1:1: found the byte 0xff, want text in UTF-8"},
 		{"NUL", "domain: ä\x00\n", "edge.yaml:1:10: found the control character 0x00"},
-		{"same key often", small + strings.Repeat("domain: a\n", 200_000), "found more faults than these"},
+		{"same key often", small + strings.Repeat("domain: a\n", 50_000), "found more faults than these"},
 		{"unknown keys", small + manyKeys(), "found more faults than these"},
-		{"wrong items", "domain: a\nrules: [" + strings.Repeat("x,", 200_000) + "]", "found more faults than these"},
+		{"wrong items", "domain: a\nrules: [" + strings.Repeat("x,", 50_000) + "]", "found more faults than these"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,7 @@ func TestLoadBounds(t *testing.T) {
 
 func manyKeys() string {
 	var b strings.Builder
-	for i := range 100_000 {
+	for i := range 20_000 {
 		fmt.Fprintf(&b, "field%d: x\n", i)
 	}
 	return b.String()
