@@ -84,6 +84,7 @@ func (c *compiler) deny(path string, d Deny) {
 
 func (c *compiler) headers() {
 	h := c.spec.Headers
+	c.shown = &h
 	for _, n := range []struct{ field, name string }{
 		{"limit", h.Limit}, {"remaining", h.Remaining}, {"reset", h.Reset}, {"retry_after", h.RetryAfter}, {"policy", h.Policy},
 	} {

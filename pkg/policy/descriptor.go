@@ -140,29 +140,49 @@ func (p *Policy) withCallers(d descriptors.Descriptor) descriptors.Descriptor {
 	return d
 }
 
+// holdsAddress says that the values of entries with key are addresses.
+func holdsAddress(key string) bool {
+	return key == "remote_address" || key == "masked_remote_address"
+}
+
+// isAddress says that an entry with key, which holds addresses, can have value.
+func isAddress(key, value string) bool {
+	if key == "remote_address" && strings.Contains(value, "/") {
+		return false
+	}
+	return parseNetwork(value).IsValid()
+}
+
 // callerOf returns the one text for all addresses that are one caller, if key
 // is of an entry that holds an address, else value as it is. Of a masked one,
 // the shorter of both masks holds.
 func (p *Policy) callerOf(key, value string) string {
-	if key != "remote_address" && key != "masked_remote_address" {
+	if !holdsAddress(key) {
 		return value
 	}
-	addr, err := netip.ParseAddr(value)
-	if err == nil {
-		return p.Edge.Caller(addr)
-	}
-	if !strings.Contains(value, "/") {
+	network := parseNetwork(value)
+	if !network.IsValid() {
 		return value
 	}
-	prefix, err := netip.ParsePrefix(value)
+	if network.Bits() < p.Edge.Mask(network.Addr()).Bits() {
+		return network.Masked().String()
+	}
+	return p.Edge.Caller(network.Addr())
+}
+
+// parseNetwork reads an address or a network, unmapped and without a zone. It
+// returns the zero Prefix for what is neither.
+func parseNetwork(s string) netip.Prefix {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		addr = addr.Unmap().WithZone("")
+		return netip.PrefixFrom(addr, addr.BitLen())
+	}
+	network, err := netip.ParsePrefix(s)
 	if err != nil {
-		return value
+		return netip.Prefix{}
 	}
-	if a := prefix.Addr(); a.Is4In6() && prefix.Bits() >= 96 {
-		prefix = netip.PrefixFrom(a.Unmap(), prefix.Bits()-96)
+	if a := network.Addr(); a.Is4In6() && network.Bits() >= 96 {
+		return netip.PrefixFrom(a.Unmap(), network.Bits()-96)
 	}
-	if mask := p.Edge.Mask(prefix.Addr()); prefix.Bits() >= mask.Bits() {
-		return p.Edge.Caller(prefix.Addr())
-	}
-	return prefix.Masked().String()
+	return network
 }

@@ -125,7 +125,12 @@ func resolve(path string) string {
 	return string(mergeSlashes(out))
 }
 
+// cutSegment returns the first segment of path. The parameters of a dot segment
+// last to the next slash, whatever backslashes they hold.
 func cutSegment(path string) (segment, rest string, more bool) {
+	if strings.HasPrefix(path, ".;") || strings.HasPrefix(path, "..;") {
+		return strings.Cut(path, "/")
+	}
 	for i := 0; i < len(path); i++ {
 		if bytesOf[path[i]] == slash {
 			return path[:i], path[i+1:], true

@@ -59,6 +59,14 @@ type MatchSpec struct {
 	Hosts   []string
 }
 
+// path returns the rule's path pattern, "" for none.
+func (r *RuleSpec) path() string {
+	if r.Match == nil {
+		return ""
+	}
+	return r.Match.Path
+}
+
 // EntrySpec is one entry that a descriptor rule wants. Any says that every
 // value will do.
 type EntrySpec struct {

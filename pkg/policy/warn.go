@@ -75,7 +75,7 @@ func (c *compiler) hides(i, j int) bool {
 			return false
 		}
 	}
-	return a.match.covers(&b.match) && coversPath(before.Match, after.Match)
+	return a.match.covers(&b.match) && coversPath(before.path(), after.path())
 }
 
 func coversEntries(a, b []EntrySpec) bool {
@@ -90,14 +90,13 @@ func coversEntries(a, b []EntrySpec) bool {
 	return true
 }
 
-func coversPath(a, b *MatchSpec) bool {
-	if a == nil || a.Path == "" {
-		return true
+// coversPath says that the pattern a matches every path that b does. "" is
+// every path.
+func coversPath(a, b string) bool {
+	if a == "" || b == "" {
+		return a == ""
 	}
-	if b == nil || b.Path == "" {
-		return false
-	}
-	p, fault := parsePattern(a.Path)
-	q, other := parsePattern(b.Path)
+	p, fault := parsePattern(a)
+	q, other := parsePattern(b)
 	return fault == nil && other == nil && p.covers(q)
 }
