@@ -40,12 +40,18 @@ type step struct {
 
 func play(t *testing.T, limits []bucket.Limit, steps []step) {
 	t.Helper()
-	var b bucket.Bucket
+	var (
+		b  bucket.Bucket
+		ls *bucket.Limits
+	)
 	for i, s := range steps {
 		if s.limits != nil {
 			limits = s.limits
 		}
-		next, got := b.Take(mustLimits(t, limits...), epoch.Add(s.at), s.cost)
+		if ls == nil || s.limits != nil {
+			ls = mustLimits(t, limits...)
+		}
+		next, got := b.Take(ls, epoch.Add(s.at), s.cost)
 		if diff := cmp.Diff(s.want, got); diff != "" {
 			t.Errorf("step %d, at %v: Take(%+v, %d) (-want +got):\n%s", i, s.at, limits, s.cost, diff)
 		}
