@@ -27,7 +27,7 @@ func openStores(settings config.Settings, metrics *telemetry.Metrics) (*stores, 
 	}
 	if settings.Store == config.Memory {
 		metrics.Keys(config.Memory, memory.Len)
-		return &stores{main: metrics.Store(config.Memory, memory)}, nil
+		return &stores{main: metrics.Errors(config.Memory, memory)}, nil
 	}
 	const local = "local"
 	metrics.Keys(local, memory.Len)
@@ -38,7 +38,7 @@ func openStores(settings config.Settings, metrics *telemetry.Metrics) (*stores, 
 	if err != nil {
 		return nil, fmt.Errorf("make the redis store (redis-url from %s): %w", settings.From("redis-url"), err)
 	}
-	return &stores{main: metrics.Store(config.Redis, redis), local: metrics.Store(local, memory), redis: redis}, nil
+	return &stores{main: metrics.Store(config.Redis, redis), local: metrics.Errors(local, memory), redis: redis}, nil
 }
 
 // look logs what is wrong with the store at the start. None of it keeps the

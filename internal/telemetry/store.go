@@ -12,33 +12,44 @@ import (
 )
 
 // Store returns s, watched under the name store: how long its calls took and
-// why they failed.
+// why they failed. It is for stores that are far enough away for that to be
+// worth two looks at the clock.
 func (m *Metrics) Store(store string, s limiter.Store) limiter.Store {
-	return &watched{
-		store:   s,
-		seconds: m.storeSeconds.WithLabelValues(store),
-		errors:  m.storeErrors.MustCurryWith(prometheus.Labels{"store": store}),
-	}
+	return &timed{store: m.Errors(store, s), seconds: m.storeSeconds.WithLabelValues(store)}
+}
+
+type timed struct {
+	store   limiter.Store
+	seconds prometheus.Observer
+}
+
+// Take has the store take, and notes how long that took.
+func (t *timed) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
+	start := time.Now()
+	err := t.store.Take(ctx, charges, results)
+	t.seconds.Observe(time.Since(start).Seconds())
+	return err
+}
+
+// Errors returns s, watched under the name store: why its calls failed.
+func (m *Metrics) Errors(store string, s limiter.Store) limiter.Store {
+	return &watched{store: s, errors: m.storeErrors.MustCurryWith(prometheus.Labels{"store": store})}
 }
 
 type watched struct {
-	store   limiter.Store
-	seconds prometheus.Observer
-	errors  *prometheus.CounterVec
+	store  limiter.Store
+	errors *prometheus.CounterVec
 }
 
-// Take has the store take, and notes how that went.
+// Take has the store take, and notes what failed.
 func (w *watched) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
-	start := time.Now()
-	err := w.store.Take(ctx, charges, results)
-	w.seconds.Observe(time.Since(start).Seconds())
-	if err != nil {
+	if err := w.store.Take(ctx, charges, results); err != nil {
 		w.errors.WithLabelValues(Cause(err)).Inc()
 		return err
 	}
 	for i := range results {
-		if e := results[i].Err; e != nil {
-			w.errors.WithLabelValues(Cause(e)).Inc()
+		if err := results[i].Err; err != nil {
+			w.errors.WithLabelValues(Cause(err)).Inc()
 		}
 	}
 	return nil

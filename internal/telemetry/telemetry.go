@@ -67,7 +67,7 @@ func (m *Metrics) makeStore() {
 		Buckets: []float64{10e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1},
 	}, []string{"store"})
 	m.storeErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_store_errors_total", Help: "Requests whose charges the store failed to make, whole or in part, by cause.",
+		Name: "sluice_store_errors_total", Help: "Calls of the store that failed, and buckets that it could not read in others, by cause.",
 	}, []string{"store", "cause"})
 }
 
