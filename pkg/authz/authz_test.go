@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
@@ -14,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluice-mesh/sluice/pkg/authz"
-	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
+	"github.com/sluice-mesh/sluice/pkg/limiter/doortest"
 	"github.com/sluice-mesh/sluice/pkg/memstore"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 	"github.com/sluice-mesh/sluice/pkg/policyfile"
@@ -59,31 +58,14 @@ func socket(addr string) *corev3.Address {
 	}}}
 }
 
-// A clock stands until it is moved.
-type clock struct{ now time.Time }
-
-func newClock() *clock { return &clock{time.Unix(1_000_000_000, 0)} }
-
-func (c *clock) Now() time.Time { return c.now }
-
-func load(t testing.TB, yaml string) *policy.Set {
-	t.Helper()
-	set, faults := policyfile.Load(policyfile.Options{Paths: []string{"p.yaml"}, FS: fstest.MapFS{"p.yaml": {Data: []byte(yaml)}}})
-	if set == nil {
-		t.Fatalf("Load(%s) = %v, want a policy", yaml, faults)
-	}
-	return set
-}
-
+// server makes a door of its own limiter, which is one of o.
 func server(t testing.TB, set *policy.Set, o limiter.Options) *authz.Server {
 	t.Helper()
-	if o.Store == nil {
-		o.Store = memory(t, newClock())
-	}
-	l, err := limiter.New(o)
-	if err != nil {
-		t.Fatalf("limiter.New() = %v, want no error", err)
-	}
+	return door(t, set, doortest.Limiter(t, o))
+}
+
+func door(t testing.TB, set *policy.Set, l *limiter.Limiter) *authz.Server {
+	t.Helper()
 	s, err := authz.New(authz.Options{Policies: func() *policy.Set { return set }, Limiter: l})
 	if err != nil {
 		t.Fatalf("New() = %v, want no error", err)
@@ -91,21 +73,9 @@ func server(t testing.TB, set *policy.Set, o limiter.Options) *authz.Server {
 	return s
 }
 
-func memory(t testing.TB, c *clock) *memstore.Store {
-	t.Helper()
-	store, err := memstore.New(memstore.Options{Now: c.Now})
-	if err != nil {
-		t.Fatalf("memstore.New() = %v, want no error", err)
-	}
-	return store
-}
-
 func TestNewWants(t *testing.T) {
 	t.Parallel()
-	l, err := limiter.New(limiter.Options{Store: memory(t, newClock())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := doortest.Limiter(t, limiter.Options{})
 	for want, o := range map[string]authz.Options{
 		"authz: Options.Policies is required": {Limiter: l},
 		"authz: Options.Limiter is required":  {Policies: func() *policy.Set { return nil }},
@@ -116,14 +86,9 @@ func TestNewWants(t *testing.T) {
 	}
 }
 
-// A broken is a store that never answers.
-type broken struct{ err error }
-
-func (b broken) Take(context.Context, []bucket.Charge, []bucket.Result) error { return b.err }
-
 func TestCheckCanceled(t *testing.T) {
 	t.Parallel()
-	s := server(t, load(t, perIP), limiter.Options{Store: broken{context.Canceled}})
+	s := server(t, doortest.Load(t, perIP), limiter.Options{Store: doortest.Broken{Err: context.Canceled}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if resp, err := s.Check(ctx, get("203.0.113.7", "/")); status.Code(err) != codes.Canceled || resp != nil {
@@ -156,12 +121,12 @@ func TestCheckByDomain(t *testing.T) {
 		code     codes.Code
 		unknowns int
 	}{
-		"the only one":             {load(t, perIP), "", codes.ResourceExhausted, 0},
-		"by its name":              {load(t, perIP), "edge", codes.ResourceExhausted, 0},
-		"B102 an unknown name":     {load(t, perIP), "egde", codes.OK, 2},
-		"no rules for requests":    {load(t, none), "", codes.OK, 2},
+		"the only one":             {doortest.Load(t, perIP), "", codes.ResourceExhausted, 0},
+		"by its name":              {doortest.Load(t, perIP), "edge", codes.ResourceExhausted, 0},
+		"B102 an unknown name":     {doortest.Load(t, perIP), "egde", codes.OK, 2},
+		"no rules for requests":    {doortest.Load(t, none), "", codes.OK, 2},
 		"no set at all":            {nil, "edge", codes.OK, 2},
-		"an unknown name, no rule": {load(t, none), "x", codes.OK, 2},
+		"an unknown name, no rule": {doortest.Load(t, none), "x", codes.OK, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

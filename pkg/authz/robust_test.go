@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sluice-mesh/sluice/pkg/limiter"
+	"github.com/sluice-mesh/sluice/pkg/limiter/doortest"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
@@ -63,7 +64,7 @@ func TestB047MalformedIsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := server(t, load(t, everything), limiter.Options{})
+			s := server(t, doortest.Load(t, everything), limiter.Options{})
 			for _, want := range []codes.Code{codes.OK, codes.ResourceExhausted} {
 				resp, err := s.Check(t.Context(), req)
 				if err != nil || codes.Code(resp.GetStatus().GetCode()) != want {
@@ -88,6 +89,7 @@ func safe(t *testing.T, resp *authv3.CheckResponse) {
 		if v := h.GetHeader().GetValue(); strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f || r == utf8.RuneError }) {
 			t.Errorf("Check() has header %v, want no control byte", h)
 		}
+		//nolint:staticcheck // deprecated, but where it is set Envoy drops the header of a denial
 		if h.GetAppend() != nil || h.GetAppendAction() != corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD {
 			t.Errorf("Check() has header %v, want it to overwrite, and no append", h)
 		}
@@ -105,7 +107,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		f.Add(seed)
 	}
-	set := load(f, everything)
+	set := doortest.Load(f, everything)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		req := new(authv3.CheckRequest)
 		if proto.Unmarshal(data, req) != nil {
@@ -123,7 +125,7 @@ func FuzzCheck(f *testing.F) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	set := load(b, perIP)
+	set := doortest.Load(b, perIP)
 	for name, policies := range map[string]*policy.Set{"denied": set, "unknown": nil} {
 		b.Run(name, func(b *testing.B) {
 			s := server(b, policies, limiter.Options{})

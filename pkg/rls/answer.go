@@ -144,10 +144,15 @@ func clamp(n int64) uint32 {
 	return uint32(min(max(n, 0), math.MaxUint32))
 }
 
+// fields writes what is said of a decision as dynamic metadata.
 func fields(facts []response.Header) *structpb.Struct {
+	texts := make([]structpb.Value_StringValue, len(facts))
+	values := make([]structpb.Value, len(facts))
 	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(facts))}
-	for _, f := range facts {
-		s.Fields[f.Name] = structpb.NewStringValue(f.Value)
+	for i, f := range facts {
+		texts[i].StringValue = f.Value
+		values[i].Kind = &texts[i]
+		s.Fields[f.Name] = &values[i]
 	}
 	return s
 }
