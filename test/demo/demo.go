@@ -25,7 +25,6 @@ const (
 	edgePort     = 10000
 	upstreamPort = 8080
 	sluicePort   = 9001
-	adminPort    = 9002
 )
 
 const (
@@ -86,15 +85,8 @@ func (d *demo) startExtauthz(ctx context.Context) error {
 	if d.patience > 0 {
 		args = append(args, "--store-deadline", d.patience.String())
 	}
-	grpc, err := freePort(sluicePort)
-	if err != nil {
-		return err
-	}
-	admin, err := freePort(max(adminPort, grpc+1))
-	if err != nil {
-		return err
-	}
-	if d.extauthz, err = stack.StartExtauthz(ctx, d.options.extauthz, grpc, admin, args...); err != nil {
+	var err error
+	if d.extauthz, err = stack.StartExtauthz(ctx, d.options.extauthz, sluicePort, args...); err != nil {
 		return err
 	}
 	d.parts = append(d.parts, part{d.extauthz.Process, d.extauthz.Stop})
@@ -157,16 +149,6 @@ func (d *demo) meet(ctx context.Context) error {
 }
 
 func (d *demo) url() string { return fmt.Sprintf("http://127.0.0.1:%d", d.port) }
-
-// freePort finds a port, first or the next that is free, for a program that
-// does not share it.
-func freePort(first int) (int, error) {
-	p, err := stack.ReservePort(first)
-	if err != nil {
-		return 0, err
-	}
-	return p.Number, p.Release()
-}
 
 // wait shows what the parts say from now on, until ctx ends or one of them
 // does: then it returns an error.

@@ -43,7 +43,8 @@ type setup struct {
 type system struct {
 	*setup
 	born       time.Time // before its first request
-	policyFile string    // the copy that runs, to be edited
+	published  string    // the policy
+	policyFile string    // the copy of it that runs, to be edited
 	upstream   *stack.Upstream
 	sluices    []*stack.Extauthz
 	envoy      *stack.Envoy
@@ -63,7 +64,8 @@ func start(t *testing.T, s setup) *system {
 	}
 	root := must(t)(stack.Root())
 	y := &system{setup: &s, born: time.Now(), ports: map[int]int{}, policyFile: filepath.Join(t.TempDir(), "policy.yaml")}
-	writeFile(t, y.policyFile, readFile(t, filepath.Join(root, s.policy)))
+	y.published = readFile(t, filepath.Join(root, s.policy))
+	writeFile(t, y.policyFile, y.published)
 
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
@@ -92,7 +94,7 @@ func (y *system) startSluices(ctx context.Context, t *testing.T) {
 	t.Helper()
 	args := append([]string{"--policy", y.policyFile, "--store-deadline", patience.String()}, storeArgs(t, y.store)...)
 	for _, published := range y.setup.sluices {
-		e, err := stack.StartExtauthz(ctx, extauthz(t), 0, 0, args...)
+		e, err := stack.StartExtauthz(ctx, extauthz(t), 0, args...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,14 +71,16 @@ func Start(t testing.TB, k Kind, o Options) *Server {
 		return s
 	}
 	// Between the choice of a port and its use another may take it.
-	for range 5 {
+	for try := 1; ; try++ {
 		s.Addr = freeAddr(t)
-		if s.start() == nil {
+		err := s.start()
+		if err == nil {
 			return s
 		}
+		if try == 5 || !errors.Is(err, errEnded) {
+			t.Fatalf("start %s: %v", s.path, err)
+		}
 	}
-	s.mustStart(t)
-	return s
 }
 
 // Restart starts s again at the same address, after Stop or Kill. It holds
@@ -179,6 +181,8 @@ func (s *Server) args(log string) []string {
 	return append(args, s.options.Args...)
 }
 
+var errEnded = errors.New("it ended")
+
 // await returns when the server answers, or with an error when it has ended or
 // does not answer for long.
 func (s *Server) await() error {
@@ -188,7 +192,7 @@ func (s *Server) await() error {
 	for {
 		select {
 		case <-s.exited:
-			return errors.New("it ended")
+			return errEnded
 		case <-timeout:
 			return errors.New("it did not answer within 30s")
 		case <-tick.C:

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 )
 
@@ -33,9 +35,23 @@ func BuildExtauthz(dir string) (string, error) {
 }
 
 // StartExtauthz runs extauthz serve with args, which must not say where to
-// listen, and waits until it is ready. It listens on port grpc and port admin;
-// 0 is any free port.
-func StartExtauthz(ctx context.Context, path string, grpc, admin int, args ...string) (*Extauthz, error) {
+// listen, and waits until it is ready. It listens on port first, and its admin
+// port is the next, or else on the first two above that are free. With 0 it
+// takes any.
+func StartExtauthz(ctx context.Context, path string, first int, args ...string) (*Extauthz, error) {
+	if first == 0 {
+		return startExtauthz(ctx, path, 0, 0, args)
+	}
+	for n := first; n < first+tries; n += 2 {
+		e, err := startExtauthz(ctx, path, n, n+1, args)
+		if err == nil || !strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+			return e, err
+		}
+	}
+	return nil, fmt.Errorf("start extauthz: no port is free from %d on", first)
+}
+
+func startExtauthz(ctx context.Context, path string, grpc, admin int, args []string) (*Extauthz, error) {
 	args = append([]string{
 		"serve", "--log-format", "json",
 		"--grpc-addr", fmt.Sprintf("127.0.0.1:%d", grpc), "--admin-addr", fmt.Sprintf("127.0.0.1:%d", admin),

@@ -15,10 +15,13 @@ type Port struct {
 	hold   io.Closer // nil where it cannot be held
 }
 
+// tries is how many ports are looked at for one that is free.
+const tries = 1000
+
 // ReservePort finds a free port: first, else the next one above that is free.
 // With 0 it takes any.
 func ReservePort(first int) (*Port, error) {
-	for n := first; n < first+1000 && n <= 65535; n++ {
+	for n := first; n < first+tries; n++ {
 		if p, err := reserve(n); err == nil {
 			return p, nil
 		}
@@ -33,13 +36,11 @@ func reserve(n int) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer l.Close()
 	p := &Port{Number: l.Addr().(*net.TCPAddr).Port}
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
-	p.hold, err = holdPort(p.Number)
+	p.hold, err = holdPort(l.(*net.TCPListener), p.Number)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return nil, err
+		return nil, fmt.Errorf("hold port %d: %w", p.Number, err)
 	}
 	return p, nil
 }

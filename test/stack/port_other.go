@@ -5,6 +5,7 @@ package stack
 import (
 	"errors"
 	"io"
+	"net"
 )
 
-func holdPort(int) (io.Closer, error) { return nil, errors.ErrUnsupported }
+func holdPort(*net.TCPListener, int) (io.Closer, error) { return nil, errors.ErrUnsupported }

@@ -2,10 +2,12 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -18,23 +20,23 @@ type Upstream struct {
 	unasked  atomic.Int64
 }
 
-// StartUpstream starts one on a free port, first if that is free.
+// StartUpstream starts one on port first, or on the next one above that is
+// free. With 0 it takes any.
 func StartUpstream(first int) (*Upstream, error) {
-	port, err := ReservePort(first)
-	if err != nil {
-		return nil, err
+	for n := first; n < first+tries; n++ {
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", n))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("start upstream: %w", err)
+		}
+		u := &Upstream{Port: l.Addr().(*net.TCPAddr).Port}
+		u.server = http.Server{Handler: u, ReadHeaderTimeout: time.Minute}
+		go func() { _ = u.server.Serve(l) }()
+		return u, nil
 	}
-	if err := port.Release(); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port.Number))
-	if err != nil {
-		return nil, fmt.Errorf("start upstream: %w", err)
-	}
-	u := &Upstream{Port: port.Number}
-	u.server = http.Server{Handler: u, ReadHeaderTimeout: time.Minute}
-	go func() { _ = u.server.Serve(l) }()
-	return u, nil
+	return nil, fmt.Errorf("start upstream: no port is free from %d on", first)
 }
 
 // ServeHTTP answers a request.
