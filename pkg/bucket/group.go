@@ -21,21 +21,21 @@ import "time"
 // The bucket under a key is read and written where at says, which is called
 // several times for a key and must answer with the same place.
 func Group(charges []Charge, results []Result, now time.Time, at func(key string) *Bucket) bool {
-	g := group{charges: charges, results: results, now: now, at: at}
-	passed := g.fits()
+	g := group{charges: charges, results: results, now: now}
+	passed := g.fits(at)
 	for i := range charges {
 		if !charges[i].Shadow {
-			g.charge(i, passed)
+			g.charge(i, passed, at)
 		}
 	}
 	for i := range charges {
 		if !charges[i].Shadow {
-			g.answer(i, passed)
+			g.answer(i, passed, at)
 		}
 	}
 	for i := range charges {
 		if charges[i].Shadow {
-			g.shadow(i, passed)
+			g.shadow(i, passed, at)
 		}
 	}
 	return passed
@@ -62,13 +62,16 @@ type group struct {
 	charges []Charge
 	results []Result
 	now     time.Time
-	at      func(key string) *Bucket
 }
 
+// A lookup is passed beside the group, not in it: what it refers to can then
+// stay on its caller's stack.
+type lookup = func(key string) *Bucket
+
 // fits says that every bucket of the group has room.
-func (g *group) fits() bool {
+func (g *group) fits(at lookup) bool {
 	for i := range g.charges {
-		if !g.charges[i].Shadow && !g.holds(i) {
+		if !g.charges[i].Shadow && !g.holds(i, at) {
 			return false
 		}
 	}
@@ -76,20 +79,20 @@ func (g *group) fits() bool {
 }
 
 // holds says that the bucket of charge i has room, if i is its first charge.
-func (g *group) holds(i int) bool {
+func (g *group) holds(i int, at lookup) bool {
 	c := &g.charges[i]
 	cost, first := Total(g.charges, i)
-	return first < i || g.at(c.Key).Settle(c.Limits, g.now).Holds(c.Limits, cost)
+	return first < i || at(c.Key).Settle(c.Limits, g.now).Holds(c.Limits, cost)
 }
 
 // charge charges the bucket of charge i, or denies it, if i is its first.
-func (g *group) charge(i int, made bool) {
+func (g *group) charge(i int, made bool, at lookup) {
 	c := &g.charges[i]
 	cost, first := Total(g.charges, i)
 	if first < i || cost == 0 {
 		return
 	}
-	b := g.at(c.Key)
+	b := at(c.Key)
 	if made && c.Limits.counts(cost) {
 		*b = b.Settle(c.Limits, g.now).Spend(c.Limits, g.now, cost)
 		return
@@ -98,21 +101,21 @@ func (g *group) charge(i int, made bool) {
 }
 
 // answer sets the result of charge i.
-func (g *group) answer(i int, made bool) {
+func (g *group) answer(i int, made bool, at lookup) {
 	c := &g.charges[i]
 	cost, _ := Total(g.charges, i)
-	g.results[i] = g.at(c.Key).Settle(c.Limits, g.now).Result(c.Limits, cost, made)
+	g.results[i] = at(c.Key).Settle(c.Limits, g.now).Result(c.Limits, cost, made)
 }
 
 // shadow does all for one Shadow charge.
-func (g *group) shadow(i int, passed bool) {
+func (g *group) shadow(i int, passed bool, at lookup) {
 	_, first := Total(g.charges, i)
-	made := passed && g.holds(i)
+	made := passed && g.holds(i, at)
 	if first < i {
 		made = passed && g.results[first].Allowed
 	}
 	if passed {
-		g.charge(i, made)
+		g.charge(i, made, at)
 	}
-	g.answer(i, made)
+	g.answer(i, made, at)
 }

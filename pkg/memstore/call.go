@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
 
-// A call is one Take: its buckets and the shards that it locks.
+// A call is one Take: its buckets and the shards that it locks. Calls are used
+// again, so that a charge of kept buckets allocates nothing.
 type call struct {
 	store  *Store
 	slots  []slot
@@ -36,6 +37,13 @@ func (c *call) find(charges []bucket.Charge) {
 		c.slots = append(c.slots, slot{key: key, shard: &c.store.shards[n]})
 		c.shards |= 1 << n
 	}
+}
+
+// done gives c back, holding on to nothing.
+func (c *call) done() {
+	clear(c.slots)
+	c.slots, c.shards = c.slots[:0], 0
+	c.store.calls.Put(c)
 }
 
 func (c *call) at(key string) *bucket.Bucket {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,7 @@ type Store struct {
 	max    int64
 	kept   atomic.Int64
 	seed   maphash.Seed
+	calls  sync.Pool // of *call
 	shards [shards]shard
 }
 
@@ -53,6 +55,7 @@ func New(o Options) (*Store, error) {
 		o.Now = func() time.Time { return start.Add(time.Since(start)) }
 	}
 	s := &Store{now: o.Now, max: int64(o.MaxKeys), seed: maphash.MakeSeed()}
+	s.calls.New = func() any { return &call{store: s} }
 	for i := range s.shards {
 		s.shards[i].entries = map[string]*entry{}
 	}
@@ -67,8 +70,8 @@ func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []buc
 	if err := check(ctx, charges, results); err != nil {
 		return err
 	}
-	var few [4]slot
-	c := call{store: s, slots: few[:0]}
+	c := s.calls.Get().(*call)
+	defer c.done()
 	c.find(charges)
 	if c.make(charges, results) {
 		return nil

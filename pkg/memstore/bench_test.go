@@ -1,0 +1,78 @@
+package memstore_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/memstore"
+)
+
+// TestTakeAllocates wants nothing allocated for buckets that are kept.
+func TestTakeAllocates(t *testing.T) {
+	s, c := bounded(t, 0)
+	ls := mustLimits(t, bucket.Limit{Tokens: 100, Per: time.Minute}, bucket.Limit{Tokens: 1000, Per: time.Hour})
+	charges := []bucket.Charge{{Key: "a", Limits: ls, Cost: 1}, {Key: "b", Limits: ls, Cost: 1}, {Key: "c", Limits: ls, Cost: 1, Shadow: true}}
+	results := make([]bucket.Result, len(charges))
+	now := epoch
+	got := testing.AllocsPerRun(1000, func() {
+		now = now.Add(10 * time.Millisecond)
+		c.at.Store(&now)
+		if err := s.Take(t.Context(), charges, results); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > 0 {
+		t.Errorf("Take(3 kept buckets) makes %v allocations, want 0", got)
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	ls := mustLimits(b, bucket.Limit{Tokens: 100, Per: time.Minute})
+	for _, keys := range []int{1, 100_000} {
+		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
+			s, err := memstore.New(memstore.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			names := make([]string, keys)
+			for i := range names {
+				names[i] = fmt.Sprint("{k3v9x2ab}4:edge3:api2:ip11:", i)
+			}
+			b.ReportAllocs()
+			var caller atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				charges := []bucket.Charge{{Limits: ls, Cost: 1}}
+				results := make([]bucket.Result, 1)
+				for i := int(caller.Add(1)) * 7919; pb.Next(); i++ {
+					charges[0].Key = names[i%keys]
+					if err := s.Take(b.Context(), charges, results); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkTakeAtTheBound is a new key that finds no room.
+func BenchmarkTakeAtTheBound(b *testing.B) {
+	s, _ := bounded(b, 10_000)
+	ls := mustLimits(b, bucket.Limit{Tokens: 1, Per: time.Hour})
+	charges := []bucket.Charge{{Limits: ls, Cost: 1}}
+	results := make([]bucket.Result, 1)
+	for i := range 10_000 {
+		charges[0].Key = fmt.Sprint(i)
+		if err := s.Take(b.Context(), charges, results); err != nil {
+			b.Fatal(err)
+		}
+	}
+	charges[0].Key = "new"
+	for b.Loop() {
+		if err := s.Take(b.Context(), charges, results); err == nil {
+			b.Fatal("Take(a new key at the bound) = no error, want one")
+		}
+	}
+}
