@@ -59,89 +59,94 @@ func play(t *testing.T, limits []bucket.Limit, steps []step) {
 	}
 }
 
+var (
+	greedy   = bucket.Limit{Tokens: 5, Per: 10 * sec}
+	interval = bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}
+)
+
+var takeTests = []struct {
+	name   string
+	limits []bucket.Limit
+	steps  []step
+}{
+	{"greedy drained", []bucket.Limit{greedy}, []step{
+		{0, nil, 5, yes(0, 10*sec)},
+		{0, nil, 1, no(0, 2*sec, 10*sec)},
+		{1500 * ms, nil, 1, no(0, 500*ms, 8500*ms)},
+		{2*sec - us, nil, 1, no(0, us, 8*sec+us)},
+		{2 * sec, nil, 0, yes(1, 8*sec)},
+		{10*sec - us, nil, 5, no(4, us, us)},
+		{10 * sec, nil, 5, yes(0, 10*sec)},
+	}},
+	{"interval drained", []bucket.Limit{interval}, []step{
+		{0, nil, 5, yes(0, 10*sec)},
+		{2 * sec, nil, 1, no(0, 8*sec, 8*sec)},
+		{10*sec - us, nil, 1, no(0, us, us)},
+		{10 * sec, nil, 5, yes(0, 10*sec)},
+	}},
+	{"interval: a burst of more than the rate", []bucket.Limit{{Tokens: 2, Per: sec, Burst: 5, Refill: bucket.Interval}}, []step{
+		{0, nil, 5, yes(0, 3*sec)},
+		{sec, nil, 0, yes(2, 2*sec)},
+		{2500 * ms, nil, 1, yes(3, 500*ms)}, // the period goes on
+		{3 * sec, nil, 0, yes(5, 0)},
+		{3200 * ms, nil, 1, yes(4, sec)}, // it was full: another begins
+	}},
+	{"the rate of more than a tick", []bucket.Limit{{Tokens: 3_000_000, Per: sec}}, []step{
+		{0, nil, 3_000_000, yes(0, sec)},
+		{us, nil, 4, no(3, us, sec-us)},
+		{us, nil, 3, yes(0, sec)},
+	}},
+	{"a third of a token", []bucket.Limit{{Tokens: 3, Per: sec, Burst: 2}}, []step{
+		{0, nil, 2, yes(0, 666_667*us)},
+		{333_333 * us, nil, 1, no(0, us, 333_334*us)},
+		{333_334 * us, nil, 1, yes(0, 666_666*us)}, // two thirds of a µs are kept
+		{666_667 * us, nil, 1, yes(0, 666_667*us)},
+		{sec - us, nil, 1, no(0, us, 333_335*us)},
+		{sec, nil, 1, yes(0, 666_667*us)},
+	}},
+	{"the longest wait decides", []bucket.Limit{{Tokens: 2, Per: sec}, {Tokens: 3, Per: time.Minute}, {Tokens: 2, Per: time.Hour, Burst: 3}}, []step{
+		{0, nil, 2, yes(0, sec)},
+		{0, nil, 2, by(2, no(1, 30*time.Minute, time.Hour))},
+		{0, nil, 3, no(0, bucket.Never, sec)},
+		{sec, nil, 1, by(2, yes(0, 5399*sec))},
+	}},
+	{"the first of equals decides", []bucket.Limit{greedy, greedy}, []step{
+		{0, nil, 6, no(5, bucket.Never, 0)},
+		{0, nil, 5, yes(0, 10*sec)},
+		{0, nil, 1, no(0, 2*sec, 10*sec)},
+	}},
+	{"rate of 0", []bucket.Limit{greedy, {Per: sec, Burst: 7}}, []step{
+		{0, nil, 1, by(1, no(0, bucket.Never, 0))},
+		{0, nil, 0, by(1, yes(0, 0))},
+		{0, nil, -1, by(1, yes(0, 0))},
+	}},
+	{"costs beyond counting", []bucket.Limit{{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1}}, []step{
+		{0, nil, 1<<63 - 1, no(1<<53-1, bucket.Never, 0)},
+		{0, nil, 1 << 53, no(1<<53-1, bucket.Never, 0)},
+		{0, nil, 1<<53 - 1, yes(0, 2*ms)},
+		{0, nil, 1<<63 - 1, no(0, bucket.Never, 2*ms)},
+		{ms, nil, -1 << 63, yes(1<<53-1, 0)},
+	}},
+	{"a refund that fills one of two", []bucket.Limit{interval, {Tokens: 100, Per: time.Hour}}, []step{
+		{0, nil, 5, yes(0, 10*sec)},
+		{10 * sec, nil, 3, yes(2, 10*sec)},
+		{14 * sec, nil, -3, yes(5, 0)},
+		{14 * sec, nil, 2, yes(3, 10*sec)}, // a period begins
+	}},
+	{"the clock goes back", []bucket.Limit{interval}, []step{
+		{time.Hour, nil, 5, yes(0, 10*sec)},
+		{time.Hour + 4*sec, nil, -1, yes(1, 6*sec)},
+		{0, nil, 0, yes(1, 6*sec)}, // a look leaves it where it is
+		{time.Hour + 5*sec, nil, 0, yes(1, 5*sec)},
+		{0, nil, 2, no(1, 6*sec, 6*sec)},
+		{6*sec - us, nil, 2, no(1, us, us)},
+		{6 * sec, nil, 2, yes(3, 10*sec)},
+	}},
+}
+
 func TestTake(t *testing.T) {
 	t.Parallel()
-	greedy := bucket.Limit{Tokens: 5, Per: 10 * sec}
-	interval := bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}
-	for _, test := range []struct {
-		name   string
-		limits []bucket.Limit
-		steps  []step
-	}{
-		{"greedy drained", []bucket.Limit{greedy}, []step{
-			{0, nil, 5, yes(0, 10*sec)},
-			{0, nil, 1, no(0, 2*sec, 10*sec)},
-			{1500 * ms, nil, 1, no(0, 500*ms, 8500*ms)},
-			{2*sec - us, nil, 1, no(0, us, 8*sec+us)},
-			{2 * sec, nil, 0, yes(1, 8*sec)},
-			{10*sec - us, nil, 5, no(4, us, us)},
-			{10 * sec, nil, 5, yes(0, 10*sec)},
-		}},
-		{"interval drained", []bucket.Limit{interval}, []step{
-			{0, nil, 5, yes(0, 10*sec)},
-			{2 * sec, nil, 1, no(0, 8*sec, 8*sec)},
-			{10*sec - us, nil, 1, no(0, us, us)},
-			{10 * sec, nil, 5, yes(0, 10*sec)},
-		}},
-		{"interval: a burst of more than the rate", []bucket.Limit{{Tokens: 2, Per: sec, Burst: 5, Refill: bucket.Interval}}, []step{
-			{0, nil, 5, yes(0, 3*sec)},
-			{sec, nil, 0, yes(2, 2*sec)},
-			{2500 * ms, nil, 1, yes(3, 500*ms)}, // the period goes on
-			{3 * sec, nil, 0, yes(5, 0)},
-			{3200 * ms, nil, 1, yes(4, sec)}, // it was full: another begins
-		}},
-		{"the rate of more than a tick", []bucket.Limit{{Tokens: 3_000_000, Per: sec}}, []step{
-			{0, nil, 3_000_000, yes(0, sec)},
-			{us, nil, 4, no(3, us, sec-us)},
-			{us, nil, 3, yes(0, sec)},
-		}},
-		{"a third of a token", []bucket.Limit{{Tokens: 3, Per: sec, Burst: 2}}, []step{
-			{0, nil, 2, yes(0, 666_667*us)},
-			{333_333 * us, nil, 1, no(0, us, 333_334*us)},
-			{333_334 * us, nil, 1, yes(0, 666_666*us)}, // two thirds of a µs are kept
-			{666_667 * us, nil, 1, yes(0, 666_667*us)},
-			{sec - us, nil, 1, no(0, us, 333_335*us)},
-			{sec, nil, 1, yes(0, 666_667*us)},
-		}},
-		{"the longest wait decides", []bucket.Limit{{Tokens: 2, Per: sec}, {Tokens: 3, Per: time.Minute}, {Tokens: 2, Per: time.Hour, Burst: 3}}, []step{
-			{0, nil, 2, yes(0, sec)},
-			{0, nil, 2, by(2, no(1, 30*time.Minute, time.Hour))},
-			{0, nil, 3, no(0, bucket.Never, sec)},
-			{sec, nil, 1, by(2, yes(0, 5399*sec))},
-		}},
-		{"the first of equals decides", []bucket.Limit{greedy, greedy}, []step{
-			{0, nil, 6, no(5, bucket.Never, 0)},
-			{0, nil, 5, yes(0, 10*sec)},
-			{0, nil, 1, no(0, 2*sec, 10*sec)},
-		}},
-		{"rate of 0", []bucket.Limit{greedy, {Per: sec, Burst: 7}}, []step{
-			{0, nil, 1, by(1, no(0, bucket.Never, 0))},
-			{0, nil, 0, by(1, yes(0, 0))},
-			{0, nil, -1, by(1, yes(0, 0))},
-		}},
-		{"costs beyond counting", []bucket.Limit{{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1}}, []step{
-			{0, nil, 1<<63 - 1, no(1<<53-1, bucket.Never, 0)},
-			{0, nil, 1 << 53, no(1<<53-1, bucket.Never, 0)},
-			{0, nil, 1<<53 - 1, yes(0, 2*ms)},
-			{0, nil, 1<<63 - 1, no(0, bucket.Never, 2*ms)},
-			{ms, nil, -1 << 63, yes(1<<53-1, 0)},
-		}},
-		{"a refund that fills one of two", []bucket.Limit{interval, {Tokens: 100, Per: time.Hour}}, []step{
-			{0, nil, 5, yes(0, 10*sec)},
-			{10 * sec, nil, 3, yes(2, 10*sec)},
-			{14 * sec, nil, -3, yes(5, 0)},
-			{14 * sec, nil, 2, yes(3, 10*sec)}, // a period begins
-		}},
-		{"the clock goes back", []bucket.Limit{interval}, []step{
-			{time.Hour, nil, 5, yes(0, 10*sec)},
-			{time.Hour + 4*sec, nil, -1, yes(1, 6*sec)},
-			{0, nil, 0, yes(1, 6*sec)}, // a look leaves it where it is
-			{time.Hour + 5*sec, nil, 0, yes(1, 5*sec)},
-			{0, nil, 2, no(1, 6*sec, 6*sec)},
-			{6*sec - us, nil, 2, no(1, us, us)},
-			{6 * sec, nil, 2, yes(3, 10*sec)},
-		}},
-	} {
+	for _, test := range takeTests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			play(t, test.limits, test.steps)
@@ -149,62 +154,65 @@ func TestTake(t *testing.T) {
 	}
 }
 
+var five = []bucket.Limit{greedy}
+
+var changeTests = []struct {
+	name  string
+	steps []step
+}{
+	{"raised burst", []step{
+		{0, five, 5, yes(0, 10*sec)},
+		{sec, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Burst: 7}}, 3, no(2, sec, 9*sec)}, // the half token counts
+		{2 * sec, nil, 3, yes(0, 14*sec)},
+	}},
+	{"raised rate", []step{
+		{0, five, 5, yes(0, 10*sec)},
+		{sec, []bucket.Limit{{Tokens: 50, Per: 10 * sec}}, 50, yes(0, 10*sec)},
+	}},
+	{"lowered", []step{
+		{0, []bucket.Limit{{Tokens: 100, Per: time.Minute}}, 100, yes(0, time.Minute)},
+		{0, five, 1, no(0, 2*sec, 10*sec)},
+		{9 * sec, nil, 1, yes(3, 3*sec)},
+	}},
+	{"lowered and raised with no charge between", []step{
+		{0, []bucket.Limit{{Tokens: 100, Per: time.Minute}}, 100, yes(0, time.Minute)},
+		{0, five, 1, no(0, 2*sec, 10*sec)},
+		{0, []bucket.Limit{{Tokens: 100, Per: time.Minute}}, 1, no(0, 600*ms, time.Minute)},
+	}},
+	{"full is full under any limit", []step{
+		{0, five, 5, yes(0, 10*sec)},
+		{10*sec - us, []bucket.Limit{{Tokens: 5, Per: time.Hour}}, 1, no(0, 720*sec-10*sec+us, 3590*sec+us)},
+		{10 * sec, nil, 5, yes(0, time.Hour)},
+	}},
+	{"another period begins at the last charge", []step{
+		{0, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}}, 3, yes(2, 10*sec)},
+		{4 * sec, nil, 2, yes(0, 6*sec)},
+		{5 * sec, []bucket.Limit{{Tokens: 5, Per: 3 * sec, Refill: bucket.Interval}}, 1, no(0, 2*sec, 2*sec)},
+		{7 * sec, nil, 1, yes(4, 3*sec)},
+	}},
+	{"the same period with another rate goes on", []step{
+		{0, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}}, 3, yes(2, 10*sec)},
+		{4 * sec, nil, 2, yes(0, 6*sec)},
+		{5 * sec, []bucket.Limit{{Tokens: 2, Per: 10 * sec, Burst: 5, Refill: bucket.Interval}}, 1, no(0, 5*sec, 25*sec)},
+		{10*sec - us, nil, 1, no(0, us, 20*sec+us)},
+	}},
+	{"greedy to interval, and back", []step{
+		{0, five, 5, yes(0, 10*sec)},
+		{sec, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}}, 1, no(0, 9*sec, 9*sec)},
+		{2 * sec, five, 1, yes(0, 10*sec)},
+	}},
+	{"from ticks of 1 ms to 1 µs", []step{
+		{0, []bucket.Limit{{Tokens: 3, Per: 7 * sec, Burst: 1_300_000_000}}, 2, yes(1_299_999_998, 4667*ms)},
+		{2332 * ms, nil, 0, yes(1_299_999_998, 2335*ms)},
+		{2332 * ms, nil, 1, yes(1_299_999_997, 4668*ms)},
+		// 2332 ms of the next token are not carried over: it is late, not early.
+		{2333 * ms, []bucket.Limit{{Tokens: 3, Per: 7 * sec, Burst: 3}}, 1, no(0, 2_332_334*us, 6_999*ms)},
+	}},
+}
+
 func TestTakeUnderChangedLimits(t *testing.T) {
 	t.Parallel()
-	five := []bucket.Limit{{Tokens: 5, Per: 10 * sec}}
-	for _, test := range []struct {
-		name  string
-		steps []step
-	}{
-		{"raised burst", []step{
-			{0, five, 5, yes(0, 10*sec)},
-			{sec, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Burst: 7}}, 3, no(2, sec, 9*sec)}, // the half token counts
-			{2 * sec, nil, 3, yes(0, 14*sec)},
-		}},
-		{"raised rate", []step{
-			{0, five, 5, yes(0, 10*sec)},
-			{sec, []bucket.Limit{{Tokens: 50, Per: 10 * sec}}, 50, yes(0, 10*sec)},
-		}},
-		{"lowered", []step{
-			{0, []bucket.Limit{{Tokens: 100, Per: time.Minute}}, 100, yes(0, time.Minute)},
-			{0, five, 1, no(0, 2*sec, 10*sec)},
-			{9 * sec, nil, 1, yes(3, 3*sec)},
-		}},
-		{"lowered and raised with no charge between", []step{
-			{0, []bucket.Limit{{Tokens: 100, Per: time.Minute}}, 100, yes(0, time.Minute)},
-			{0, five, 1, no(0, 2*sec, 10*sec)},
-			{0, []bucket.Limit{{Tokens: 100, Per: time.Minute}}, 1, no(0, 600*ms, time.Minute)},
-		}},
-		{"full is full under any limit", []step{
-			{0, five, 5, yes(0, 10*sec)},
-			{10*sec - us, []bucket.Limit{{Tokens: 5, Per: time.Hour}}, 1, no(0, 720*sec-10*sec+us, 3590*sec+us)},
-			{10 * sec, nil, 5, yes(0, time.Hour)},
-		}},
-		{"another period begins at the last charge", []step{
-			{0, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}}, 3, yes(2, 10*sec)},
-			{4 * sec, nil, 2, yes(0, 6*sec)},
-			{5 * sec, []bucket.Limit{{Tokens: 5, Per: 3 * sec, Refill: bucket.Interval}}, 1, no(0, 2*sec, 2*sec)},
-			{7 * sec, nil, 1, yes(4, 3*sec)},
-		}},
-		{"the same period with another rate goes on", []step{
-			{0, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}}, 3, yes(2, 10*sec)},
-			{4 * sec, nil, 2, yes(0, 6*sec)},
-			{5 * sec, []bucket.Limit{{Tokens: 2, Per: 10 * sec, Burst: 5, Refill: bucket.Interval}}, 1, no(0, 5*sec, 25*sec)},
-			{10*sec - us, nil, 1, no(0, us, 20*sec+us)},
-		}},
-		{"greedy to interval, and back", []step{
-			{0, five, 5, yes(0, 10*sec)},
-			{sec, []bucket.Limit{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}}, 1, no(0, 9*sec, 9*sec)},
-			{2 * sec, five, 1, yes(0, 10*sec)},
-		}},
-		{"from ticks of 1 ms to 1 µs", []step{
-			{0, []bucket.Limit{{Tokens: 3, Per: 7 * sec, Burst: 1_300_000_000}}, 2, yes(1_299_999_998, 4667*ms)},
-			{2332 * ms, nil, 0, yes(1_299_999_998, 2335*ms)},
-			{2332 * ms, nil, 1, yes(1_299_999_997, 4668*ms)},
-			// 2332 ms of the next token are not carried over: it is late, not early.
-			{2333 * ms, []bucket.Limit{{Tokens: 3, Per: 7 * sec, Burst: 3}}, 1, no(0, 2_332_334*us, 6_999*ms)},
-		}},
-	} {
+	for _, test := range changeTests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			play(t, nil, test.steps)

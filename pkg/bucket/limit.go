@@ -143,10 +143,11 @@ func (l Limit) ready() (limit, *RangeError) {
 	if l.Tokens == 0 {
 		return r, nil
 	}
-	if r.count(1); r.burst > r.most() {
+	if r.count(1); !r.fits() {
 		r.count(1000)
 	}
-	if most := r.most(); r.burst < 0 || r.burst > most {
+	if !r.fits() {
+		most := r.most()
 		return limit{}, &RangeError{
 			Field: "burst", Found: fmt.Sprint(l.Burst), Want: fmt.Sprintf("1 to %d at this rate", most), Most: most,
 		}
@@ -172,6 +173,8 @@ func (l *limit) count(tick int64) {
 	common := gcd(l.Tokens, ticks)
 	l.tick, l.unit, l.step = tick, ticks/common, l.Tokens/common
 }
+
+func (l *limit) fits() bool { return l.burst >= 0 && l.burst <= l.most() }
 
 // most returns the largest burst that can be counted in l's ticks and that an
 // empty bucket fills in time.

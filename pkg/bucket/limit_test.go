@@ -130,6 +130,34 @@ func drainAndFill(t *testing.T, ls *bucket.Limits) {
 	}
 }
 
+// FuzzNewLimits wants any numbers refused with a reason or counted right, and
+// what a refusal calls the largest accepted.
+func FuzzNewLimits(f *testing.F) {
+	f.Add(int64(5), int64(10*sec), int64(0), uint8(0))
+	f.Add(int64(1<<52), int64(ms), int64(1<<53-1), uint8(0))
+	f.Add(int64(3), int64(7*sec), int64(1_300_000_000), uint8(0))
+	f.Add(int64(1_000_003), int64(24*time.Hour), int64(1<<62), uint8(1))
+	f.Add(int64(1<<53), int64(36500*24*time.Hour), int64(1), uint8(1))
+	f.Add(int64(-1), int64(1), int64(-1), uint8(2))
+	f.Add(int64(77), int64(10*sec), int64(-44), uint8(0))
+	f.Fuzz(func(t *testing.T, tokens, per, burst int64, refill uint8) {
+		l := bucket.Limit{Tokens: tokens, Per: time.Duration(per), Burst: burst, Refill: bucket.Refill(refill)}
+		ls, err := bucket.NewLimits(l)
+		var at *bucket.RangeError
+		switch {
+		case errors.As(err, &at) && at.Field == "burst":
+			l.Burst = at.Most
+			drainAndFill(t, mustLimits(t, l))
+			l.Burst++
+			if _, err := bucket.NewLimits(l); err == nil {
+				t.Errorf("NewLimits(%+v) = no error, want one: %d was said to be the largest burst", l, at.Most)
+			}
+		case err == nil && tokens > 0:
+			drainAndFill(t, ls)
+		}
+	})
+}
+
 func TestLargestTokens(t *testing.T) {
 	t.Parallel()
 	_, err := bucket.NewLimits(bucket.Limit{Tokens: 1 << 53, Per: sec, Burst: 1})

@@ -34,5 +34,5 @@ func TestStore(t *testing.T) {
 
 func TestDifferential(t *testing.T) {
 	t.Parallel()
-	storetest.Differential(t, open(t), 100_000, 7)
+	storetest.Differential(t, open(t), 20_000, 7)
 }

@@ -29,9 +29,10 @@ func Differential(t *testing.T, h Harness, calls int, seed uint64) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("seed %d, call %d at %v: Take(%s) (-model +store):\n%s", seed, i, d.model.now.Sub(epoch), describe(charges), diff)
 		}
+		d.count(got)
 	}
-	t.Logf("%d calls; clock forth %d, back %d; %d changes of limits; costs: %d negative, %d huge, %d on a key again",
-		calls, d.forth, d.back, d.changes, d.negative, d.huge, d.repeated)
+	t.Logf("%d calls: %d results with room, %d without; clock forth %d, back %d; %d changes of limits; costs: %d negative, %d huge, %d on a key again",
+		calls, d.room, d.lack, d.forth, d.back, d.changes, d.negative, d.huge, d.repeated)
 }
 
 // A model is a store of plain buckets that are never dropped.
@@ -67,7 +68,7 @@ type driver struct {
 	model model
 	rules []*ruled
 	// How often what happened, so that a run can be seen to have tried it.
-	forth, back, changes, negative, huge, repeated int
+	room, lack, forth, back, changes, negative, huge, repeated int
 }
 
 // A ruled is a few keys under limits that change together.
@@ -94,6 +95,16 @@ func newDriver(t *testing.T, h Harness, seed uint64) *driver {
 		d.rules = append(d.rules, r)
 	}
 	return d
+}
+
+func (d *driver) count(results []bucket.Result) {
+	for _, r := range results {
+		if r.Allowed {
+			d.room++
+		} else {
+			d.lack++
+		}
+	}
 }
 
 // chance is true once in n times.
