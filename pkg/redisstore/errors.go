@@ -135,6 +135,8 @@ var answers = []struct{ begins, cause string }{
 	{"WRONGPASS ", "auth"},
 	{"NOPERM ", "auth"},
 	{"ERR AUTH ", "auth"},
+	{"ERR ACL failure in script", "auth"},
+	{"ERR The user executing the script can't run", "auth"},
 	{"ERR invalid password", "auth"},
 	{"ERR max number of clients reached", "clients"},
 }
