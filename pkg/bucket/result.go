@@ -32,7 +32,9 @@ type Result struct {
 	// Remaining is the whole tokens left under that limit.
 	Remaining int64
 	// RetryAfter is the wait until the cost is there. 0 when allowed, Never
-	// if no wait would help.
+	// if no wait would help. Where the limits became slower since the bucket
+	// was charged it may be longer than need be, and so may FullIn: the bucket
+	// is full once it would have been under the old ones.
 	RetryAfter time.Duration
 	// FullIn is the time until that limit is full.
 	FullIn time.Duration
