@@ -24,6 +24,8 @@ func Compile(s Spec, o Options) (*Policy, []Fault) {
 		policy: &Policy{File: s.File, Domain: s.Domain, keyer: descriptors.NewKeyer(o.HashKey)},
 		named:  make(map[string]part),
 		used:   make(map[string]bool),
+
+		patterns: make(map[string]readPattern),
 	}
 	c.name("domain", s.Domain, domainName)
 	c.edge()
@@ -50,6 +52,8 @@ type compiler struct {
 	shown  *Headers
 	trusts bool // somebody's word on a caller may be taken
 	faults []Fault
+
+	patterns map[string]readPattern
 }
 
 func (c *compiler) fault(path, found, want, do string) {
@@ -135,10 +139,36 @@ func (c *compiler) exempt() {
 
 // addPath adds the pattern text to index.
 func (c *compiler) addPath(index *pathIndex, path, text string, id int32) {
-	p, fault := parsePattern(text)
-	if fault != nil {
-		c.under(path, *fault)
+	p := c.pattern(text)
+	if p.fault != nil {
+		c.under(path, *p.fault)
 		return
 	}
-	index.add(p, id)
+	index.add(p.pattern, id)
+}
+
+// A readPattern is a pattern or what is wrong with it.
+type readPattern struct {
+	pattern
+	fault *Fault // without a path
+}
+
+// pattern reads text, once for all the rules that it is compared with.
+func (c *compiler) pattern(text string) readPattern {
+	read, ok := c.patterns[text]
+	if !ok {
+		read.pattern, read.fault = parsePattern(text)
+		c.patterns[text] = read
+	}
+	return read
+}
+
+// coversPath says that the pattern a matches every path that b does. "" is
+// every path.
+func (c *compiler) coversPath(a, b string) bool {
+	if a == "" || b == "" {
+		return a == ""
+	}
+	p, q := c.pattern(a), c.pattern(b)
+	return p.fault == nil && q.fault == nil && p.covers(q.pattern)
 }

@@ -67,85 +67,88 @@ func (test spoiling) run(t *testing.T, warning bool) {
 	}
 }
 
+// refused is what Compile gives no policy for.
+var refused = []spoiling{
+	{"no domain", func(s *policy.Spec) { s.Domain = "" }, []string{"domain: no name"}},
+	{"domain with a space", func(s *policy.Spec) { s.Domain = "a b" }, []string{`domain: "a b"`}},
+	{"long domain", func(s *policy.Spec) { s.Domain = strings.Repeat("x", 65) }, []string{`domain: "` + strings.Repeat("x", 65) + `"`}},
+	{"trust", func(s *policy.Spec) { s.Trust.Hops = 1; s.Trust.Header = "x" }, []string{"trust.hops: proxies and hops", `trust.header: "x"`}},
+	{"identity with a dot", func(s *policy.Spec) {
+		s.Identities[0].Name, s.Rules[0].Per[0] = "a.b", "a.b"
+	}, []string{`identities.a.b: "a.b"`}},
+	{"identity of a builtin's name", func(s *policy.Spec) {
+		s.Identities = append(s.Identities, policy.IdentitySpec{Name: "ip", Source: identity.SourceSpec{Principal: true}})
+		s.Rules[0].Per = append(s.Rules[0].Per, "ip")
+	}, []string{`identities.ip: "ip"`}},
+	{"two identities", func(s *policy.Spec) { s.Identities[0].Name = "key"; s.Rules[0].Per = []string{"key"} }, []string{`identities.key: two identities "key"`}},
+	{"identity of nothing", func(s *policy.Spec) { s.Identities[1].Source = identity.SourceSpec{} }, []string{"identities.key: none"}},
+	{"identity of two things", func(s *policy.Spec) { s.Identities[1].Source.Cookie = "c" }, []string{"identities.key: header and cookie"}},
+	{"identity's field", func(s *policy.Spec) { s.Identities[1].Source.Header = "x y" }, []string{`identities.key.header: "x y"`}},
+	{"identity that nobody vouches for", func(s *policy.Spec) { s.Trust = identity.EdgeSpec{Hops: 1} }, []string{"identities.user: a value that a client can write, and no trust.proxies whose word is taken"}},
+	{"missing out of range", func(s *policy.Spec) { s.Identities[0].Missing = status(500); s.Rules[0].Missing = status(399) }, []string{"identities.user.missing: 500", "rules[0].missing: 399"}},
+	{"exempt", func(s *policy.Spec) {
+		s.Exempt = policy.ExemptSpec{Paths: []string{"/ok", "healthz"}, Methods: []string{"G T", "get"}, IPs: []netip.Prefix{{}}}
+	}, []string{`exempt.paths[1]: "healthz"`, `exempt.methods[0]: "G T"`, `exempt.methods[1]: "get"`, "exempt.ips[0]: invalid Prefix"}},
+	{"header names", func(s *policy.Spec) { s.Headers.RetryAfter = "a b"; s.Headers.Limit = "é" }, []string{`headers.names.limit: "é"`, `headers.names.retry_after: "a b"`}},
+	{"rule without a name", func(s *policy.Spec) { s.Rules[0].Name, s.Rules[1].Name = "", "" }, []string{"rules[0].name: no name", "rules[1].name: no name"}},
+	{"two rules of a name", func(s *policy.Spec) { s.Rules[1].Name = "api" }, []string{`rules[1].name: "api", which is rules[0]'s as well`}},
+	{"rule's name", func(s *policy.Spec) { s.Rules[1].Name = "a{b}" }, []string{`rules[1].name: "a{b}"`}},
+	{"match and descriptor", func(s *policy.Spec) {
+		s.Rules[1].Match, s.Rules[1].Per, s.Rules[1].Missing = &policy.MatchSpec{}, []string{"ip"}, skip
+	}, []string{"rules[1].match: match beside descriptor", "rules[1].per: per beside descriptor", "rules[1].missing: missing beside descriptor"}},
+	{"empty descriptor", func(s *policy.Spec) { s.Rules[1].Descriptor = []policy.EntrySpec{} }, []string{"rules[1].descriptor: no entries"}},
+	{"entry without a key", func(s *policy.Spec) { s.Rules[1].Descriptor[0].Key = "" }, []string{`rules[1].descriptor[0]: "=login"`}},
+	{"addresses that are none", func(s *policy.Spec) {
+		s.Rules[1].Descriptor = []policy.EntrySpec{{Key: "remote_address", Value: "x"}, {Key: "remote_address", Value: "10.0.0.0/8"}, {Key: "masked_remote_address", Value: "10.0.0.0/33"}}
+	}, []string{`rules[1].descriptor[0]: "remote_address=x"`, `rules[1].descriptor[1]: "remote_address=10.0.0.0/8"`, `rules[1].descriptor[2]: "masked_remote_address=10.0.0.0/33"`}},
+	{"no limits", func(s *policy.Spec) { s.Rules[0].Limits = nil }, []string{"rules[0].limits: none"}},
+	{"too many limits", func(s *policy.Spec) {
+		for range 16 {
+			s.Rules[0].Limits = append(s.Rules[0].Limits, hourly(5)...)
+		}
+	}, []string{"rules[0].limits: 17"}},
+	{"all limits out of range", func(s *policy.Spec) {
+		s.Rules[0].Limits = []bucket.Limit{
+			{Tokens: -1, Per: time.Second},
+			{Tokens: 1, Per: time.Microsecond},
+			{Tokens: 1, Per: time.Second, Burst: -5},
+			{Tokens: 1, Per: time.Second, Refill: 9},
+			{Tokens: 1, Per: time.Second, Burst: math.MaxInt64},
+			{Tokens: 7, Per: time.Second},
+		}
+	}, []string{
+		"rules[0].limits[0].rate: -1 tokens", "rules[0].limits[1].rate: a period of 1µs", "rules[0].limits[2].burst: -5",
+		"rules[0].limits[3].refill: refill(9)", "rules[0].limits[4].burst: 9223372036854775807",
+	}},
+	{"limit's names", func(s *policy.Spec) {
+		a := bucket.Limit{Name: "a", Tokens: 1, Per: time.Second}
+		s.Rules[0].Limits = []bucket.Limit{a, a, {Name: "b c", Tokens: 1, Per: time.Second}}
+	}, []string{`rules[0].limits[1].name: a second limit "a"`, `rules[0].limits[2].name: "b c"`}},
+	{"deny", func(s *policy.Spec) { s.Rules[0].Deny = policy.Deny{Status: 200, ContentType: "a\nb"} }, []string{"rules[0].deny.status: 200", `rules[0].deny.content_type: "a\nb"`}},
+	{"deny too high", func(s *policy.Spec) { s.Rules[0].Deny.Status = 600 }, []string{"rules[0].deny.status: 600"}},
+	{"per", func(s *policy.Spec) {
+		s.Rules[0].Per = []string{"user", "key", "usr", "user", "header.", "header.x y", "query", "Ip", "metadata.x", "header.a", "header.A"}
+	}, []string{
+		`rules[0].per[2]: "usr"`, `rules[0].per[3]: a second "user"`, `rules[0].per[4]: "header."`, `rules[0].per[5]: "header.x y"`,
+		`rules[0].per[6]: "query"`, `rules[0].per[7]: "Ip"`, `rules[0].per[8]: "metadata.x"`, `rules[0].per[10]: a second "header.A"`,
+	}},
+	{"methods", func(s *policy.Spec) { s.Rules[0].Match.Methods = []string{"", "post", "X"} }, []string{`rules[0].match.methods[0]: ""`, `rules[0].match.methods[1]: "post"`}},
+	{"methods that are exempt", func(s *policy.Spec) { s.Rules[0].Match.Methods = []string{"OPTIONS"} }, []string{"rules[0].match.methods: methods that are all exempt"}},
+	{"path that is exempt", func(s *policy.Spec) { s.Rules[0].Match.Path = "/healthz" }, []string{`rules[0].match.path: "/healthz", which exempt.paths has as "/healthz"`}},
+	{"hosts", func(s *policy.Spec) {
+		s.Rules[0].Match.Hosts = []string{"", "a:80", "*", "*a", "a.*", "*.a", "a/b", "[::1]", "é", "a."}
+	}, []string{
+		`rules[0].match.hosts[0]: ""`, `rules[0].match.hosts[1]: "a:80"`, `rules[0].match.hosts[2]: "*"`, `rules[0].match.hosts[3]: "*a"`,
+		`rules[0].match.hosts[4]: "a.*"`, `rules[0].match.hosts[6]: "a/b"`, `rules[0].match.hosts[8]: "é"`, `rules[0].match.hosts[9]: "a."`,
+	}},
+	{"many at once", func(s *policy.Spec) {
+		s.Domain, s.Rules[0].Limits, s.Rules[1].Name = "", nil, "api"
+	}, []string{"domain: no name", "rules[0].limits: none", `rules[1].name: "api", which is rules[0]'s as well`}},
+}
+
 func TestCompileFaults(t *testing.T) {
 	t.Parallel()
-	for _, test := range []spoiling{
-		{"no domain", func(s *policy.Spec) { s.Domain = "" }, []string{"domain: no name"}},
-		{"domain with a space", func(s *policy.Spec) { s.Domain = "a b" }, []string{`domain: "a b"`}},
-		{"long domain", func(s *policy.Spec) { s.Domain = strings.Repeat("x", 65) }, []string{`domain: "` + strings.Repeat("x", 65) + `"`}},
-		{"trust", func(s *policy.Spec) { s.Trust.Hops = 1; s.Trust.Header = "x" }, []string{"trust.hops: proxies and hops", `trust.header: "x"`}},
-		{"identity with a dot", func(s *policy.Spec) {
-			s.Identities[0].Name, s.Rules[0].Per[0] = "a.b", "a.b"
-		}, []string{`identities.a.b: "a.b"`}},
-		{"identity of a builtin's name", func(s *policy.Spec) {
-			s.Identities = append(s.Identities, policy.IdentitySpec{Name: "ip", Source: identity.SourceSpec{Principal: true}})
-			s.Rules[0].Per = append(s.Rules[0].Per, "ip")
-		}, []string{`identities.ip: "ip"`}},
-		{"two identities", func(s *policy.Spec) { s.Identities[0].Name = "key"; s.Rules[0].Per = []string{"key"} }, []string{`identities.key: two identities "key"`}},
-		{"identity of nothing", func(s *policy.Spec) { s.Identities[1].Source = identity.SourceSpec{} }, []string{"identities.key: none"}},
-		{"identity of two things", func(s *policy.Spec) { s.Identities[1].Source.Cookie = "c" }, []string{"identities.key: header and cookie"}},
-		{"identity's field", func(s *policy.Spec) { s.Identities[1].Source.Header = "x y" }, []string{`identities.key.header: "x y"`}},
-		{"identity that nobody vouches for", func(s *policy.Spec) { s.Trust = identity.EdgeSpec{Hops: 1} }, []string{"identities.user: a value that a client can write, and no trust.proxies whose word is taken"}},
-		{"missing out of range", func(s *policy.Spec) { s.Identities[0].Missing = status(500); s.Rules[0].Missing = status(399) }, []string{"identities.user.missing: 500", "rules[0].missing: 399"}},
-		{"exempt", func(s *policy.Spec) {
-			s.Exempt = policy.ExemptSpec{Paths: []string{"/ok", "healthz"}, Methods: []string{"G T", "get"}, IPs: []netip.Prefix{{}}}
-		}, []string{`exempt.paths[1]: "healthz"`, `exempt.methods[0]: "G T"`, `exempt.methods[1]: "get"`, "exempt.ips[0]: invalid Prefix"}},
-		{"header names", func(s *policy.Spec) { s.Headers.RetryAfter = "a b"; s.Headers.Limit = "é" }, []string{`headers.names.limit: "é"`, `headers.names.retry_after: "a b"`}},
-		{"rule without a name", func(s *policy.Spec) { s.Rules[0].Name, s.Rules[1].Name = "", "" }, []string{"rules[0].name: no name", "rules[1].name: no name"}},
-		{"two rules of a name", func(s *policy.Spec) { s.Rules[1].Name = "api" }, []string{`rules[1].name: "api", which is rules[0]'s as well`}},
-		{"rule's name", func(s *policy.Spec) { s.Rules[1].Name = "a{b}" }, []string{`rules[1].name: "a{b}"`}},
-		{"match and descriptor", func(s *policy.Spec) {
-			s.Rules[1].Match, s.Rules[1].Per, s.Rules[1].Missing = &policy.MatchSpec{}, []string{"ip"}, skip
-		}, []string{"rules[1].match: match beside descriptor", "rules[1].per: per beside descriptor", "rules[1].missing: missing beside descriptor"}},
-		{"empty descriptor", func(s *policy.Spec) { s.Rules[1].Descriptor = []policy.EntrySpec{} }, []string{"rules[1].descriptor: no entries"}},
-		{"entry without a key", func(s *policy.Spec) { s.Rules[1].Descriptor[0].Key = "" }, []string{`rules[1].descriptor[0]: "=login"`}},
-		{"addresses that are none", func(s *policy.Spec) {
-			s.Rules[1].Descriptor = []policy.EntrySpec{{Key: "remote_address", Value: "x"}, {Key: "remote_address", Value: "10.0.0.0/8"}, {Key: "masked_remote_address", Value: "10.0.0.0/33"}}
-		}, []string{`rules[1].descriptor[0]: "remote_address=x"`, `rules[1].descriptor[1]: "remote_address=10.0.0.0/8"`, `rules[1].descriptor[2]: "masked_remote_address=10.0.0.0/33"`}},
-		{"no limits", func(s *policy.Spec) { s.Rules[0].Limits = nil }, []string{"rules[0].limits: none"}},
-		{"too many limits", func(s *policy.Spec) {
-			for range 16 {
-				s.Rules[0].Limits = append(s.Rules[0].Limits, hourly(5)...)
-			}
-		}, []string{"rules[0].limits: 17"}},
-		{"all limits out of range", func(s *policy.Spec) {
-			s.Rules[0].Limits = []bucket.Limit{
-				{Tokens: -1, Per: time.Second},
-				{Tokens: 1, Per: time.Microsecond},
-				{Tokens: 1, Per: time.Second, Burst: -5},
-				{Tokens: 1, Per: time.Second, Refill: 9},
-				{Tokens: 1, Per: time.Second, Burst: math.MaxInt64},
-				{Tokens: 7, Per: time.Second},
-			}
-		}, []string{
-			"rules[0].limits[0].rate: -1 tokens", "rules[0].limits[1].rate: a period of 1µs", "rules[0].limits[2].burst: -5",
-			"rules[0].limits[3].refill: refill(9)", "rules[0].limits[4].burst: 9223372036854775807",
-		}},
-		{"limit's names", func(s *policy.Spec) {
-			a := bucket.Limit{Name: "a", Tokens: 1, Per: time.Second}
-			s.Rules[0].Limits = []bucket.Limit{a, a, {Name: "b c", Tokens: 1, Per: time.Second}}
-		}, []string{`rules[0].limits[1].name: a second limit "a"`, `rules[0].limits[2].name: "b c"`}},
-		{"deny", func(s *policy.Spec) { s.Rules[0].Deny = policy.Deny{Status: 200, ContentType: "a\nb"} }, []string{"rules[0].deny.status: 200", `rules[0].deny.content_type: "a\nb"`}},
-		{"deny too high", func(s *policy.Spec) { s.Rules[0].Deny.Status = 600 }, []string{"rules[0].deny.status: 600"}},
-		{"per", func(s *policy.Spec) {
-			s.Rules[0].Per = []string{"user", "key", "usr", "user", "header.", "header.x y", "query", "Ip", "metadata.x", "header.a", "header.A"}
-		}, []string{
-			`rules[0].per[2]: "usr"`, `rules[0].per[3]: a second "user"`, `rules[0].per[4]: "header."`, `rules[0].per[5]: "header.x y"`,
-			`rules[0].per[6]: "query"`, `rules[0].per[7]: "Ip"`, `rules[0].per[8]: "metadata.x"`, `rules[0].per[10]: a second "header.A"`,
-		}},
-		{"methods", func(s *policy.Spec) { s.Rules[0].Match.Methods = []string{"", "post", "X"} }, []string{`rules[0].match.methods[0]: ""`, `rules[0].match.methods[1]: "post"`}},
-		{"methods that are exempt", func(s *policy.Spec) { s.Rules[0].Match.Methods = []string{"OPTIONS"} }, []string{"rules[0].match.methods: methods that are all exempt"}},
-		{"path that is exempt", func(s *policy.Spec) { s.Rules[0].Match.Path = "/healthz" }, []string{`rules[0].match.path: "/healthz", which exempt.paths has as "/healthz"`}},
-		{"hosts", func(s *policy.Spec) {
-			s.Rules[0].Match.Hosts = []string{"", "a:80", "*", "*a", "a.*", "*.a", "a/b", "[::1]", "é", "a."}
-		}, []string{
-			`rules[0].match.hosts[0]: ""`, `rules[0].match.hosts[1]: "a:80"`, `rules[0].match.hosts[2]: "*"`, `rules[0].match.hosts[3]: "*a"`,
-			`rules[0].match.hosts[4]: "a.*"`, `rules[0].match.hosts[6]: "a/b"`, `rules[0].match.hosts[8]: "é"`, `rules[0].match.hosts[9]: "a."`,
-		}},
-		{"many at once", func(s *policy.Spec) {
-			s.Domain, s.Rules[0].Limits, s.Rules[1].Name = "", nil, "api"
-		}, []string{"domain: no name", "rules[0].limits: none", `rules[1].name: "api", which is rules[0]'s as well`}},
-	} {
+	for _, test := range refused {
 		test.run(t, false)
 	}
 }

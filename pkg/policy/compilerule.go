@@ -89,7 +89,7 @@ func (c *compiler) exempted(path string, m *MatchSpec) {
 		c.fault(path+".methods", "methods that are all exempt", "one that is not, else the rule never applies", "")
 	}
 	for _, p := range e.Paths {
-		if m.Path != "" && coversPath(p, m.Path) {
+		if m.Path != "" && c.coversPath(p, m.Path) {
 			c.fault(path+".path", quote(m.Path)+", which exempt.paths has as "+quote(p), "a path that is not exempt, else the rule never applies", "")
 			return
 		}

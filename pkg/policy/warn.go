@@ -75,7 +75,7 @@ func (c *compiler) hides(i, j int) bool {
 			return false
 		}
 	}
-	return a.match.covers(&b.match) && coversPath(before.path(), after.path())
+	return a.match.covers(&b.match) && c.coversPath(before.path(), after.path())
 }
 
 func coversEntries(a, b []EntrySpec) bool {
@@ -88,15 +88,4 @@ func coversEntries(a, b []EntrySpec) bool {
 		}
 	}
 	return true
-}
-
-// coversPath says that the pattern a matches every path that b does. "" is
-// every path.
-func coversPath(a, b string) bool {
-	if a == "" || b == "" {
-		return a == ""
-	}
-	p, fault := parsePattern(a)
-	q, other := parsePattern(b)
-	return fault == nil && other == nil && p.covers(q)
 }
