@@ -70,12 +70,13 @@ func newRoot(environ []string) *cobra.Command {
 		Short: "Rate limits for Envoy: ext_authz and the rate limit service, by one policy",
 		Example: `  extauthz validate policy.yaml
   extauthz serve --policy policy.yaml`,
-		Args:                  cobra.ArbitraryArgs,
-		RunE:                  noCommand,
-		DisableFlagsInUseLine: true,
-		SilenceErrors:         true,
-		SilenceUsage:          true,
-		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:                       cobra.ArbitraryArgs,
+		RunE:                       noCommand,
+		DisableFlagsInUseLine:      true,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(environ), newValidate(), newVersion())

@@ -126,7 +126,10 @@ func serveAll(ctx context.Context, p parts) error {
 			}
 		})
 	}
-	beside.Go(func() { p.reload(ctx) })
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	beside.Go(func() { p.policies.Run(ctx, hangups) })
 	p.logReady()
 	err := p.newServer().Run(ctx, p.ports.grpc)
 	stop()
@@ -136,14 +139,6 @@ func serveAll(ctx context.Context, p parts) error {
 		p.log.Info("stopped")
 	}
 	return err
-}
-
-// reload reads the policy again when it changes and on SIGHUP.
-func (p parts) reload(ctx context.Context) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	p.policies.Run(ctx, signals)
 }
 
 func (p parts) newServer() *server.Server {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,23 +31,23 @@ func every(step, at time.Duration, count int) []write {
 // life.
 func followed(writes []write, life time.Duration) (contents []byte, moments []time.Duration) {
 	start := time.Now()
-	now := stamp{}
+	var now atomic.Int32
 	hints := make(chan struct{}, 1)
 	f := follower{
-		stamp: func() stamp { return now },
+		stamp: func() stamp { return stamp{byte(now.Load())} },
 		load: func() {
-			contents = append(contents, now[0])
+			contents = append(contents, byte(now.Load()))
 			moments = append(moments, time.Since(start))
 		},
 		hints: hints, poll: pollTime, quiet: quietTime, patience: patience,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); f.run(ctx, now) }()
+	go func() { defer close(done); f.run(ctx, stamp{}) }()
 	for _, w := range writes {
 		time.Sleep(time.Until(start.Add(w.at)))
-		synctest.Wait() // the follower is not looking at now
-		now[0] = w.content
+		synctest.Wait() // what was due by then is done
+		now.Store(int32(w.content))
 		if w.hint {
 			select {
 			case hints <- struct{}{}:

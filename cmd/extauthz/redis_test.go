@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluice-mesh/sluice/test/servers"
+)
+
+// Two processes on one Redis admit together what one would.
+func TestServeOnRedis(t *testing.T) {
+	t.Parallel()
+	redis := servers.Start(t, servers.Redis, servers.Options{Password: "hunter2"})
+	policy := policyFile(t, limited(5))
+	secret := policyFile(t, "hunter2\n")
+	args := []string{"--policy", policy, "--redis-url", "redis://" + redis.Addr, "--redis-password-file", secret, "--store-deadline", "5s"}
+	p, q := start(t, args...), start(t, args...)
+	if got := allowance(t, p, "/api/x", 3) + allowance(t, q, "/api/x", 10); got != 5 {
+		t.Errorf("two processes admit %d of 13, want 5", got)
+	}
+	if got := p.metric(t, `sluice_store_duration_seconds_count{store="redis"}`); got != "3" {
+		t.Errorf("calls of the store = %q, want 3", got)
+	}
+	if code, body := q.get(t, "/readyz"); code != 200 || !strings.Contains(body, `"name":"store","ok":true`) {
+		t.Errorf("GET /readyz = %d %s, want 200 and a store that is well", code, body)
+	}
+	for _, r := range []*process{p, q} {
+		if len(r.log.lines("hunter2")) > 0 {
+			t.Errorf("the log has the password: %s", r.log.lines("hunter2"))
+		}
+	}
+}
+
+// A store that is away does not keep it from serving: on_error decides, and
+// readiness tells. When the store comes, it is used.
+func TestServeWithoutRedis(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		onError string
+		first   []int // statuses while the store is away
+		ready   int
+	}{
+		{"allow", []int{200, 200, 200}, 200},
+		{"local", []int{200, 200, 429}, 200},
+		{"deny", []int{503, 503, 503}, 503},
+	} {
+		t.Run(tt.onError, func(t *testing.T) {
+			t.Parallel()
+			redis := servers.Start(t, servers.Redis, servers.Options{})
+			redis.Kill()
+			p := start(t, "--policy", policyFile(t, policyText(2, tt.onError)), "--redis-url", redis.URL(), "--store-deadline", "5s")
+			if got := p.log.lines("does not answer"); len(got) != 1 || !strings.Contains(got[0], `"cause":"refused"`) {
+				t.Errorf("the log has %q, want one warning that says refused", got)
+			}
+			for i, want := range tt.first {
+				if got := check(t, p.conn, "/api/x"); got != want {
+					t.Errorf("Check %d without a store = %d, want %d", i, got, want)
+				}
+			}
+			if code, body := p.get(t, "/readyz"); code != tt.ready || !strings.Contains(body, `"name":"store","ok":false`) {
+				t.Errorf("GET /readyz = %d %s without a store, want %d and its fault", code, body, tt.ready)
+			}
+			if got := p.metric(t, `sluice_store_errors_total{cause="refused",store="redis"}`); got != "3" {
+				t.Errorf("errors of the store = %q, want 3", got)
+			}
+			redis.Restart(t)
+			if got := allowance(t, p, "/api/y", 4); got != 2 {
+				t.Errorf("%d of 4 allowed with a store, want 2", got)
+			}
+			if code, body := p.get(t, "/readyz"); code != 200 {
+				t.Errorf("GET /readyz = %d %s with a store, want 200", code, body)
+			}
+		})
+	}
+}
+
+// A store that forgets buckets is told of at the start.
+func TestServeWarnsOfEviction(t *testing.T) {
+	t.Parallel()
+	redis := servers.Start(t, servers.Redis, servers.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
+	p := start(t, "--policy", policyFile(t, limited(2)), "--redis-url", redis.URL(), "--store-deadline", "5s")
+	if got := p.log.lines("allkeys-lru"); len(got) != 1 {
+		t.Errorf("the log has %q, want one warning of allkeys-lru", got)
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ran runs a command line that ends by itself.
+func ran(args, environ []string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(context.Background(), args, environ, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestRunUsage(t *testing.T) {
+	t.Parallel()
+	good := policyFile(t, limited(2))
+	settings := filepath.Join(t.TempDir(), "settings.yaml")
+	writeFile(t, settings, "grpc-adr: x\n")
+	for _, tt := range []struct {
+		args []string
+		want string // in what is said
+	}{
+		{nil, "no command"},
+		{[]string{"frobnicate"}, `unknown command "frobnicate"`},
+		{[]string{"sevre"}, "did you mean serve?"},
+		{[]string{"explain"}, `unknown command "explain"`},
+		{[]string{"--frobnicate"}, "unknown flag: --frobnicate"},
+		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate"},
+		{[]string{"serve", "--store-deadline", "soon"}, "--store-deadline"},
+		{[]string{"serve", "x"}, `unknown argument "x"`},
+		{[]string{"serve"}, "setting policy (from the default)"},
+		{[]string{"serve", "--policy", good, "--store", "disk"}, `setting store (from flag --store): found "disk", want memory or redis`},
+		{[]string{"serve", "--policy", good, "--config", settings}, "setting grpc-adr (from " + settings + ")"},
+		{[]string{"validate"}, "no policy given"},
+		{[]string{"validate", "--frobnicate"}, "unknown flag: --frobnicate"},
+		{[]string{"version", "x"}, `unknown argument "x"`},
+	} {
+		code, stdout, stderr := ran(tt.args, nil)
+		if code != exitUsage || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, "Usage:") || stdout != "" {
+			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 2, nothing, the usage and %q", tt.args, code, stdout, stderr, tt.want)
+		}
+	}
+}
+
+func TestRunHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"help", "serve"}} {
+		code, stdout, stderr := ran(args, nil)
+		if code != exitOK || !strings.Contains(stdout, "Examples:") || stderr != "" {
+			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 0 and an example", args, code, stdout, stderr)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	code, stdout, _ := ran([]string{"version"}, nil)
+	if code != exitOK || !strings.HasPrefix(stdout, "extauthz ") || !strings.Contains(stdout, "go1.") {
+		t.Errorf("run(version) = %d %q, want 0 and the version", code, stdout)
+	}
+}
+
+func TestServeFails(t *testing.T) {
+	t.Parallel()
+	good, bad := policyFile(t, limited(2)), policyFile(t, badPolicy)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().String()
+	for _, tt := range []struct {
+		args []string
+		want []string // all in what is said
+	}{
+		{[]string{"--policy", bad}, []string{bad + ":5:", bad + ":6:", "1q", "colour"}},
+		{[]string{"--policy", bad, "--policy", "/does/not/exist"}, []string{bad + ":5:", "/does/not/exist"}},
+		{[]string{"--policy", good, "--domain", "other"}, []string{"other"}},
+		{[]string{"--policy", good, "--grpc-addr", taken}, []string{"grpc-addr " + taken, "address already in use", "choose another"}},
+		{[]string{"--policy", good, "--grpc-addr", "127.0.0.1:0", "--admin-addr", taken}, []string{"admin-addr " + taken, "address already in use"}},
+		{[]string{"--policy", good, "--config", "/does/not/exist.yaml"}, []string{"/does/not/exist.yaml"}},
+		{[]string{"--policy", good, "--hash-key-file", "/does/not/exist"}, []string{"hash-key-file", "/does/not/exist"}},
+	} {
+		code, stdout, stderr := ran(append([]string{"serve"}, tt.args...), nil)
+		if code != exitFailed || stdout != "" || strings.Contains(stderr, "Usage:") {
+			t.Errorf("run(serve %q) = %d, stdout %q, stderr %q, want 1, nothing and no usage", tt.args, code, stdout, stderr)
+		}
+		for _, part := range tt.want {
+			if !strings.Contains(stderr, part) {
+				t.Errorf("run(serve %q) says %q, want %q in it", tt.args, stderr, part)
+			}
+		}
+	}
+}
+
+// A password is in nothing that is said.
+func TestServeKeepsSecrets(t *testing.T) {
+	t.Parallel()
+	good := policyFile(t, limited(2))
+	for _, url := range []string{"redis://:hunter2@", "redis://:hunter2@h:port", "http://:hunter2@h", "redis://:hunter2@h:1/x?y=z", "redis+cluster://:hunter2@h:1", ":hunter2"} {
+		code, stdout, stderr := ran([]string{"serve", "--policy", good}, []string{"SLUICE_REDIS_URL=" + url})
+		if code == exitOK || strings.Contains(stdout+stderr, "hunter2") || !strings.Contains(stderr, "SLUICE_REDIS_URL") {
+			t.Errorf("run(serve) with SLUICE_REDIS_URL=%s = %d %q, want a fault that names the variable and no password", url, code, stderr)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	good, bad := policyFile(t, limited(2)), policyFile(t, badPolicy)
+	for _, tt := range []struct {
+		args []string
+		code int
+		want []string // all in standard output
+	}{
+		{[]string{good}, exitOK, []string{"ok: 2 rules in 1 file\n"}},
+		{[]string{filepath.Dir(good)}, exitOK, []string{"ok: 2 rules in 1 file\n"}},
+		{[]string{bad}, exitFailed, []string{bad + ":5:", bad + ":6:"}},
+		{[]string{good, bad}, exitFailed, []string{bad + ":5:"}},
+		{[]string{"/does/not/exist"}, exitFailed, []string{"/does/not/exist"}},
+		{[]string{"--domain", "other", good}, exitFailed, []string{"other"}},
+	} {
+		code, stdout, stderr := ran(append([]string{"validate"}, tt.args...), nil)
+		if code != tt.code || stderr != "" {
+			t.Errorf("run(validate %q) = %d, stderr %q, want %d and nothing", tt.args, code, stderr, tt.code)
+		}
+		for _, part := range tt.want {
+			if !strings.Contains(stdout, part) {
+				t.Errorf("run(validate %q) says %q, want %q in it", tt.args, stdout, part)
+			}
+		}
+	}
+}
+
+func TestValidateJSON(t *testing.T) {
+	t.Parallel()
+	good, bad := policyFile(t, limited(2)), policyFile(t, badPolicy)
+	type fault struct {
+		File         string
+		Line, Column int
+		Path, Found  string
+	}
+	var got struct {
+		OK           *bool
+		Rules, Files int
+		Faults       []fault
+	}
+	code, stdout, _ := ran([]string{"validate", "--json", good}, nil)
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitOK || got.OK == nil || !*got.OK || got.Rules != 2 || got.Files != 1 || got.Faults == nil {
+		t.Errorf("run(validate --json) of a good policy = %d %s, want 0, ok, 2 rules, 1 file, no faults", code, stdout)
+	}
+	code, stdout, _ = ran([]string{"validate", "--json", bad}, nil)
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitFailed || got.OK == nil || *got.OK || len(got.Faults) < 2 {
+		t.Fatalf("run(validate --json) of a bad policy = %d %s, want 1, not ok, two faults", code, stdout)
+	}
+	if f := got.Faults[0]; f.File != bad || f.Line != 5 || f.Column == 0 || f.Path == "" || f.Found == "" {
+		t.Errorf("the first fault = %+v, want its place in line 5", f)
+	}
+}
+
+func TestUnknownVariable(t *testing.T) {
+	t.Parallel()
+	_, _, stderr := ran([]string{"serve", "--policy", "/does/not/exist"}, []string{"SLUICE_GRPC_ADR=x"})
+	if !strings.Contains(stderr, "SLUICE_GRPC_ADR") || !strings.Contains(stderr, "did you mean SLUICE_GRPC_ADDR?") {
+		t.Errorf("run(serve) with SLUICE_GRPC_ADR says %q, want a warning that means SLUICE_GRPC_ADDR", stderr)
+	}
+}
