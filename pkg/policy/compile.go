@@ -48,7 +48,7 @@ type compiler struct {
 	spec   Spec
 	policy *Policy // nil once a fault was found and all were looked for
 	named  map[string]part
-	used   map[string]bool // names in a rule's per
+	used   map[string]bool // identities that a rule names
 	shown  *Headers
 	trusts bool // somebody's word on a caller may be taken
 	faults []Fault

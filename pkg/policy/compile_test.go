@@ -54,9 +54,13 @@ func (test spoiling) run(t *testing.T, warning bool) {
 	p, faults := policy.Compile(s, policy.Options{})
 	var got []string
 	for _, f := range faults {
-		got = append(got, f.Path+": "+f.Found)
-		if f.Warning != warning || f.Want == "" || f.File != "edge.yaml" {
-			t.Errorf("%s: Compile gives %+v, want Warning %v, a Want and the File", test.name, f, warning)
+		text := f.Path + ": " + f.Found
+		if f.Warning && !warning {
+			text = "warning: " + text
+		}
+		got = append(got, text)
+		if warning && !f.Warning || f.Want == "" || f.File != "edge.yaml" {
+			t.Errorf("%s: Compile gives %+v, want a Want, the File, and Warning if %v", test.name, f, warning)
 		}
 	}
 	if (p != nil) != warning {
@@ -78,8 +82,7 @@ var refused = []spoiling{
 	}, []string{`identities.a.b: "a.b"`}},
 	{"identity of a builtin's name", func(s *policy.Spec) {
 		s.Identities = append(s.Identities, policy.IdentitySpec{Name: "ip", Source: identity.SourceSpec{Principal: true}})
-		s.Rules[0].Per = append(s.Rules[0].Per, "ip")
-	}, []string{`identities.ip: "ip"`}},
+	}, []string{`identities.ip: "ip"`, "warning: identities.ip: an identity that no rule names"}},
 	{"two identities", func(s *policy.Spec) { s.Identities[0].Name = "key"; s.Rules[0].Per = []string{"key"} }, []string{`identities.key: two identities "key"`}},
 	{"identity of nothing", func(s *policy.Spec) { s.Identities[1].Source = identity.SourceSpec{} }, []string{"identities.key: none"}},
 	{"identity of two things", func(s *policy.Spec) { s.Identities[1].Source.Cookie = "c" }, []string{"identities.key: header and cookie"}},

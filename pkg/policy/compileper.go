@@ -43,11 +43,11 @@ func firstSet(all ...Missing) Missing {
 
 // part finds what name in a per stands for.
 func (c *compiler) part(path, name string) (part, bool) {
-	c.used[name] = true
 	if b, ok := builtins[name]; ok {
 		return part{name: name, from: b}, true
 	}
 	if p, ok := c.named[name]; ok {
+		c.used[name] = true
 		return p, true
 	}
 	spec, chosen, ok := perSource(name)
