@@ -58,10 +58,10 @@ func (l *lab) close() {
 		c()
 	}
 	for _, cmd := range l.started {
-		cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
 	for _, cmd := range l.started {
-		cmd.Wait()
+		_ = cmd.Wait()
 	}
 	os.RemoveAll(l.dir)
 }

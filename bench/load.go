@@ -51,7 +51,7 @@ func checks(o options, addr string) (ask, func(), error) {
 	closeAll := func() {
 		for _, c := range conns {
 			if c != nil {
-				c.Close()
+				_ = c.Close()
 			}
 		}
 	}
