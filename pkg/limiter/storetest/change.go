@@ -98,3 +98,30 @@ func clockBackLook(t *testing.T, h Harness) {
 		{time.Hour + 4*sec, 2, yes(0, 10*sec)},
 	})
 }
+
+// clockBackChange has the moment when the bucket is full go back with it.
+func clockBackChange(t *testing.T, h Harness) {
+	fast, slow := limits(t, fivePer10s(bucket.Greedy)), limits(t, bucket.Limit{Tokens: 5, Per: time.Hour})
+	playOne(t, h, fast, []step{
+		{time.Hour, 5, yes(0, 10*sec)},
+		{0, 1, no(0, 2*sec, 10*sec)},
+	})
+	playOne(t, h, slow, []step{
+		{10*sec - us, 1, no(0, 710*sec+us, 3590*sec+us)},
+		{10 * sec, 5, yes(0, time.Hour)},
+	})
+}
+
+// clockBackGroup has a group that fails move its buckets, and no shadow one.
+func clockBackGroup(t *testing.T, h Harness) {
+	ls := limits(t, fivePer10s(bucket.Greedy))
+	all := []bucket.Charge{charge("lack", ls, 5), charge("room", ls, 3), charge("look", ls, 3), charge("shadow", ls, 3)}
+	denied := []bucket.Charge{charge("lack", ls, 1), charge("room", ls, 1), charge("look", ls, 0), shadowed("shadow", ls, 1)}
+	looks := []bucket.Charge{charge("lack", ls, 0), charge("room", ls, 0), charge("look", ls, 0), charge("shadow", ls, 0)}
+	room := yes(2, 6*sec)
+	play(t, h, []moment{
+		{sec, all, []bucket.Result{yes(0, 10*sec), room, room, room}},
+		{0, denied, []bucket.Result{no(0, 2*sec, 10*sec), room, room, room}},
+		{2 * sec, looks, []bucket.Result{yes(1, 8*sec), yes(3, 4*sec), yes(2, 5*sec), yes(2, 5*sec)}},
+	})
+}

@@ -75,6 +75,8 @@ var cases = []testCase{
 	{"clock set forward", clockForward},
 	{"clock set back", clockBack},
 	{"clock set back under a look", clockBackLook},
+	{"clock set back, limit changed", clockBackChange},
+	{"clock set back under a group", clockBackGroup},
 	{"no charges", noCharges},
 	{"all or none", allOrNone},
 	{"group of refund and charge", groupRefund},
