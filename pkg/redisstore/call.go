@@ -96,7 +96,7 @@ func (c *call) key(key string) uint32 {
 	place, ok := c.places[key]
 	if !ok {
 		c.keys = append(c.keys, c.prefix+key)
-		place = uint32(len(c.keys)) //nolint:gosec // far fewer
+		place = uint32(len(c.keys))
 		c.places[key] = place
 	}
 	return place
@@ -106,12 +106,12 @@ func (c *call) key(key string) uint32 {
 func (c *call) set(ls *bucket.Limits) uint32 {
 	for i := range c.sets {
 		if c.sets[i] == ls {
-			return uint32(i) + 1 //nolint:gosec // far fewer
+			return uint32(i) + 1
 		}
 	}
 	c.sets = append(c.sets, ls)
 	c.packedSets = appendSet(c.packedSets, ls)
-	return uint32(len(c.sets)) //nolint:gosec // far fewer
+	return uint32(len(c.sets))
 }
 
 // The modes of a limit in the script and in its values.
@@ -122,7 +122,7 @@ const (
 )
 
 func appendSet(b []byte, ls *bucket.Limits) []byte {
-	b = append(b, byte(ls.Len())) //nolint:gosec // at most bucket.MaxLimits
+	b = append(b, byte(ls.Len()))
 	for i := range ls.Len() {
 		t := ls.Terms(i)
 		b = append(b, mode(t))
@@ -148,7 +148,7 @@ func mode(t bucket.Terms) byte {
 // append7 appends n in 7 bytes, which hold ±2^55.
 func append7(b []byte, n int64) []byte {
 	var eight [8]byte
-	binary.BigEndian.PutUint64(eight[:], uint64(n)) //nolint:gosec // two's complement
+	binary.BigEndian.PutUint64(eight[:], uint64(n))
 	return append(b, eight[1:]...)
 }
 

@@ -2,6 +2,9 @@
 // share them. All of a call's buckets are charged by one script, on the
 // server and by the server's clock.
 //
+// It needs Redis 6.2 or later, or any Valkey, and a user who may EVALSHA, EVAL,
+// TIME, MGET, GET, SET, DEL, PING and INFO.
+//
 // The package knows keys and numbers only. What a failure of the server means
 // for a request is for its caller to say: every error has a Cause.
 package redisstore
@@ -72,8 +75,8 @@ func (s *Store) Close() error { return s.client.Close() }
 // *Error of Cause "foreign", and the others are answered as if it had room.
 //
 // Any other failure is an *Error for the whole call. After the Causes timeout,
-// canceled, broken and closed the charges may have been made; after all others
-// none was.
+// canceled, broken, closed, reply and other the charges may have been made;
+// after the rest none was.
 func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
 	if len(charges) != len(results) {
 		return failure("take", errLengths)

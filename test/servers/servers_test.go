@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,48 @@ func TestEndsWithItsTest(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(s.Addr)); !os.IsNotExist(err) {
 		t.Errorf("Stat(folder of the server) = %v, want that it is gone", err)
 	}
+}
+
+// TestMissing starts a server that is nowhere: a developer's test is skipped,
+// in CI it fails.
+func TestMissing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"PATH", "REDIS_SERVER", "CI"} {
+		t.Setenv(name, "")
+	}
+	if got := startOf(t); got != "skip" {
+		t.Errorf("Start(no binary) = %s, want skip", got)
+	}
+	t.Setenv("CI", "true")
+	if got := startOf(t); got != "fatal" {
+		t.Errorf("Start(no binary, in CI) = %s, want fatal", got)
+	}
+}
+
+// startOf says how a test ends that starts Redis.
+func startOf(t *testing.T) string {
+	r := &recorder{TB: t, ended: "start"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		servers.Start(r, servers.Redis, servers.Options{})
+	}()
+	<-done
+	return r.ended
+}
+
+// A recorder is a test of which the end is recorded.
+type recorder struct {
+	testing.TB
+	ended string
+}
+
+func (r *recorder) Skip(...any)  { r.end("skip") }
+func (r *recorder) Fatal(...any) { r.end("fatal") }
+
+func (r *recorder) end(how string) {
+	r.ended = how
+	runtime.Goexit()
 }
 
 // ask returns the first line of the answer, "" if there is none soon.
