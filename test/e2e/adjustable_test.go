@@ -96,6 +96,15 @@ func TestAdjustable(t *testing.T) {
 				t.Errorf("with %s: %d have passed, want %d", step.rate, got, step.admitted)
 			}
 		}
+		// A policy with a fault changes nothing, and the log says where it is.
+		y.edit(t, "5/1m", "5/1parsec")
+		if _, err := y.sluices[0].Await(ctx, "parsec"); err != nil {
+			t.Error(err)
+		}
+		f.until(t, "more requests", f.more(100))
+		if got, limit := f.admitted.Load(), f.limit.Load(); got != 9 || limit != "9" {
+			t.Errorf("with a faulty policy: %d have passed and the limit is %v, want 9 and 9", got, limit)
+		}
 		if failed := f.failed.Load(); failed != nil {
 			t.Errorf("a request had no answer: %v", failed)
 		}

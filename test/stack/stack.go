@@ -40,14 +40,17 @@ func EnvoyPath() (string, error) {
 	return find("Envoy (hack/tool envoy gets it, ENVOY=/path names one)", os.Getenv("ENVOY"), "envoy")
 }
 
-// RedisPath finds a Redis server: redis-server in PATH, else the Valkey that
-// the variable VALKEY names or that hack/tool put into .tools. The error is
-// ErrNoPart where there is none.
+// RedisPath finds a Redis server: what the variable REDIS_SERVER says, else
+// redis-server in PATH, else the Valkey that the variable VALKEY_SERVER names or
+// that hack/tool put into .tools. The error is ErrNoPart where there is none.
 func RedisPath() (string, error) {
+	if own := os.Getenv("REDIS_SERVER"); own != "" {
+		return own, nil
+	}
 	if path, err := exec.LookPath("redis-server"); err == nil {
 		return path, nil
 	}
-	return find("a Redis server (install redis-server; hack/tool valkey gets Valkey)", os.Getenv("VALKEY"), "valkey-server")
+	return find("a Redis server (install redis-server; hack/tool valkey gets Valkey)", os.Getenv("VALKEY_SERVER"), "valkey-server")
 }
 
 // find returns own unless it is empty, else the tool called name.
