@@ -55,7 +55,7 @@ func New(o Options) (*Store, error) {
 		o.Now = func() time.Time { return start.Add(time.Since(start)) }
 	}
 	s := &Store{now: o.Now, max: int64(o.MaxKeys), seed: maphash.MakeSeed()}
-	s.calls.New = func() any { return &call{store: s} }
+	s.calls.New = func() any { return &call{store: s, slots: make([]slot, 0, 4)} }
 	for i := range s.shards {
 		s.shards[i].entries = map[string]*entry{}
 	}
