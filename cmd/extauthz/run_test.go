@@ -114,6 +114,7 @@ func TestServeKeepsSecrets(t *testing.T) {
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	good, bad := policyFile(t, limited(2)), policyFile(t, badPolicy)
+	doubtful := policyFile(t, strings.Replace(limited(2), "per: [ip]", "per: [header.x-id]", 1))
 	for _, tt := range []struct {
 		args []string
 		code int
@@ -121,6 +122,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{[]string{good}, exitOK, []string{"ok: 2 rules in 1 file\n"}},
 		{[]string{filepath.Dir(good)}, exitOK, []string{"ok: 2 rules in 1 file\n"}},
+		{[]string{doubtful}, exitOK, []string{doubtful + ":6:", "warning", "ok: 2 rules in 1 file\n"}},
 		{[]string{bad}, exitFailed, []string{bad + ":5:", bad + ":6:"}},
 		{[]string{good, bad}, exitFailed, []string{bad + ":5:"}},
 		{[]string{"/does/not/exist"}, exitFailed, []string{"/does/not/exist"}},

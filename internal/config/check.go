@@ -20,6 +20,7 @@ func (s *Settings) resolve() Faults {
 	c.store()
 	c.redis()
 	c.servers()
+	c.http()
 	c.logs()
 	return c.faults
 }
@@ -95,13 +96,18 @@ func (c *checker) servers() {
 	if s.AdminAddr != "" {
 		c.address("admin-addr", s.AdminAddr)
 	}
-	same := s.GRPCAddr == s.AdminAddr && !strings.HasSuffix(s.AdminAddr, ":0")
-	c.want(!same, "admin-addr", strconv.Quote(s.AdminAddr), "another address than grpc-addr")
+	c.apart("admin-addr", s.AdminAddr, "grpc-addr", s.GRPCAddr)
 	c.want(s.MaxConnectionAge == 0 || s.MaxConnectionAge >= time.Second, "max-connection-age", s.MaxConnectionAge.String(), "0 or at least 1s")
 	c.want(s.MaxMessageSize >= 1024, "max-message-size", strconv.Itoa(s.MaxMessageSize), "1024 or more")
 	c.want(s.MaxStreams >= 1, "max-streams", "0", "1 or more")
 	c.duration("drain-delay", s.DrainDelay, 0, time.Hour)
 	c.duration("drain-time", s.DrainTime, 0, time.Hour)
+}
+
+// apart wants two addresses to differ, unless they are any free port.
+func (c *checker) apart(name, addr, other, otherAddr string) {
+	same := addr == otherAddr && !strings.HasSuffix(addr, ":0")
+	c.want(!same, name, strconv.Quote(addr), "another address than "+other)
 }
 
 func (c *checker) address(name, addr string) {

@@ -57,6 +57,18 @@ type Settings struct {
 	DrainDelay       time.Duration `mapstructure:"drain-delay"`
 	DrainTime        time.Duration `mapstructure:"drain-time"`
 
+	// HTTPAddr is "" where no checks over HTTP shall be answered.
+	HTTPAddr string `mapstructure:"http-addr"`
+	// HTTPDialect is the proxy's name: envoy, istio, traefik, caddy or nginx.
+	HTTPDialect string `mapstructure:"http-dialect"`
+	// HTTPCallers are networks, and addresses, which are networks of one.
+	// None is loopback.
+	HTTPCallers    []string `mapstructure:"http-callers"`
+	HTTPPeerHeader string   `mapstructure:"http-peer-header"`
+	HTTPPathPrefix string   `mapstructure:"http-path-prefix"`
+	// HTTPDenyStatus is 0 where the dialect shall choose.
+	HTTPDenyStatus int `mapstructure:"http-deny-status"`
+
 	LogLevel  string `mapstructure:"log-level"`
 	LogFormat string `mapstructure:"log-format"`
 
@@ -77,6 +89,8 @@ func Default() Settings {
 		MaxMessageSize:   4 << 20,
 		MaxStreams:       1024,
 		DrainTime:        20 * time.Second,
+
+		HTTPDialect: "envoy",
 
 		LogLevel:  "info",
 		LogFormat: "text",

@@ -266,7 +266,12 @@ func TestLoadUnknownVariables(t *testing.T) {
 		{"SLUICE_XYZZY=1", []string{"variable SLUICE_XYZZY is no setting"}},
 		{"SLUICE_store=1", []string{"variable SLUICE_store is no setting; did you mean SLUICE_STORE?"}},
 		{"SLUICE_SERVICE_HOST=10.0.0.1", nil}, // Kubernetes sets these
+		{"SLUICE_SERVICE_PORT_GRPC=9001", nil},
+		{"SLUICE_PORT=tcp://10.0.0.1:9001", nil},
 		{"SLUICE_PORT_9001_TCP=tcp://10.0.0.1:9001", nil},
+		{"SLUICE_REDIS_PORT_6379_TCP_ADDR=10.0.0.1", nil},
+		{"SLUICE_REDIS_PORT=tcp://10.0.0.1:6379", nil},
+		{"SLUICE_GRPC_PORT=9001", []string{"variable SLUICE_GRPC_PORT is no setting"}},
 		{"SLUICE_CONFIG=", nil},
 		{"OTHER=1", nil},
 	} {

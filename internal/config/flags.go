@@ -15,6 +15,7 @@ func AddFlags(fs *pflag.FlagSet) {
 	addPolicyFlags(fs)
 	addStoreFlags(fs)
 	addServerFlags(fs)
+	addHTTPFlags(fs)
 }
 
 func addPolicyFlags(fs *pflag.FlagSet) {

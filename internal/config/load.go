@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,17 +56,21 @@ func (l *loader) variables(environ []string) map[string]any {
 			found[key] = value
 			continue
 		}
-		if !fromKubernetes(rest) {
+		if !fromKubernetes(rest, value) {
 			l.warnings = append(l.warnings, fmt.Sprintf("variable %s is no setting%s", name, didYouMean(key, l.names(), envName)))
 		}
 	}
 	return found
 }
 
-// fromKubernetes says that a variable is one of those that Kubernetes sets for
-// a Service called sluice.
-func fromKubernetes(rest string) bool {
-	return rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_")
+// serviceVariable matches the names that Kubernetes gives variables for the
+// Services of a namespace: one called sluice, or sluice-redis, makes some that
+// look like ours.
+var serviceVariable = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$`)
+
+func fromKubernetes(rest, value string) bool {
+	url := strings.HasSuffix(rest, "PORT") && strings.Contains(value, "://")
+	return url || serviceVariable.MatchString(rest)
 }
 
 func envName(key string) string {

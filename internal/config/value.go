@@ -81,6 +81,8 @@ func wantedForm(name string) string {
 		return "true or false"
 	case "int", "uint32":
 		return "a whole number"
+	case "stringSlice":
+		return "a list of texts"
 	case "stringArray":
 		return "a path, or a list of paths"
 	default:

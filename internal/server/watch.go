@@ -30,6 +30,9 @@ func stampOf(paths []string) stamp {
 	return stamp(h.Sum(nil))
 }
 
+// maxRead bounds what is read of one file. No policy is as large.
+const maxRead = 32 << 20
+
 // hashFile writes the hash of a file's content to w. What is no plain file, a
 // pipe say, can be read but once, and not for this.
 func hashFile(w io.Writer, name string) error {
@@ -42,7 +45,7 @@ func hashFile(w io.Writer, name string) error {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, io.LimitReader(f, maxRead)); err != nil {
 		return err
 	}
 	_, err = w.Write(h.Sum(nil))

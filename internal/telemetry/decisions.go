@@ -61,8 +61,10 @@ type counts [doors][verdicts]atomic.Uint64
 
 // decisions counts decisions, and is the collector of what it counted.
 type decisions struct {
-	desc *prometheus.Desc
-	none counts
+	desc, localDesc *prometheus.Desc
+
+	none  counts
+	local [doors]atomic.Uint64
 	// byRule is replaced, never changed.
 	byRule atomic.Pointer[map[*policy.Rule]*counts]
 	// byName is the same counts, for rules of the set before.
@@ -76,6 +78,8 @@ func newDecisions() *decisions {
 	d.desc = prometheus.NewDesc("sluice_decisions_total",
 		"Requests by the rule that decided ('' for none), as allow or deny; a rule in shadow is counted beside them, as shadow_allow or shadow_deny.",
 		[]string{"door", "domain", "rule", "decision", "reason"}, nil)
+	d.localDesc = prometheus.NewDesc("sluice_local_decisions_total",
+		"Requests for which the store failed and this replica counted alone, as on_error: local asks.", []string{"door"}, nil)
 	return d
 }
 
@@ -122,6 +126,9 @@ func (d *decisions) observe(door Door, dec *limiter.Decision) {
 		v += reasons
 	}
 	d.of(decider(dec))[door][v].Add(1)
+	if dec.Local {
+		d.local[door].Add(1)
+	}
 	for i := range dec.Results {
 		if dec.Applied[i].Shadow && dec.Results[i].Err == nil {
 			v := shadowAllow
@@ -165,13 +172,19 @@ func (d *decisions) older(r *policy.Rule) *counts {
 }
 
 // Describe says what Collect will send.
-func (d *decisions) Describe(ch chan<- *prometheus.Desc) { ch <- d.desc }
+func (d *decisions) Describe(ch chan<- *prometheus.Desc) {
+	ch <- d.desc
+	ch <- d.localDesc
+}
 
 // Collect sends a counter for all that was counted.
 func (d *decisions) Collect(ch chan<- prometheus.Metric) {
 	d.mu.Lock()
 	byName := maps.Clone(d.byName)
 	d.mu.Unlock()
+	for door := range doors {
+		ch <- prometheus.MustNewConstMetric(d.localDesc, prometheus.CounterValue, float64(d.local[door].Load()), door.String())
+	}
 	d.send(ch, name{}, &d.none)
 	for n, c := range byName {
 		d.send(ch, n, c)

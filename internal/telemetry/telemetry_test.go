@@ -128,6 +128,17 @@ func TestObserver(t *testing.T) {
 	}
 }
 
+func TestLocalDecisions(t *testing.T) {
+	t.Parallel()
+	m := telemetry.New(telemetry.Options{})
+	m.Rules([]*policy.Rule{api})
+	m.Observer(telemetry.RLS)(t.Context(), limiter.Decision{Allowed: true, Reason: limiter.Within, Local: true, Applied: applied(api), Results: allowed(true)})
+	want := map[string]string{`sluice_local_decisions_total{door="authz"}`: "0", `sluice_local_decisions_total{door="rls"}`: "1"}
+	if diff := cmp.Diff(want, scrape(t, m, "sluice_local_decisions_total")); diff != "" {
+		t.Errorf("a decision made locally (-want +got):\n%s", diff)
+	}
+}
+
 // A rule's count goes on over a reload; the series of one that is gone end;
 // requests that began under the old policy are still counted.
 func TestRulesChange(t *testing.T) {
