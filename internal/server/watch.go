@@ -141,12 +141,18 @@ func (w *watch) follow(paths []string) {
 }
 
 // folders returns the folders in which something happens when one of paths
-// changes: its own, those that it links to, and itself if it is one.
+// changes: itself if it is one, its own, those of the links on the way to it,
+// and that of what they lead to. No name of a folder is a link: a watch on a
+// link stays with what the link led to.
 func folders(paths []string) map[string]bool {
 	wanted := map[string]bool{}
-	add := func(path string) {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			wanted[filepath.Clean(path)] = true
+	add := func(folder string) {
+		real, err := filepath.EvalSymlinks(folder)
+		if err != nil {
+			return
+		}
+		if info, err := os.Stat(real); err == nil && info.IsDir() {
+			wanted[real] = true
 		}
 	}
 	for _, path := range append(slices.Clone(paths), files(paths)...) {
@@ -155,8 +161,22 @@ func folders(paths []string) map[string]bool {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			add(filepath.Dir(target))
 		}
+		for _, link := range links(path) {
+			add(filepath.Dir(link))
+		}
 	}
 	return wanted
+}
+
+// links returns path and the folders that it names, as far as they are links.
+func links(path string) []string {
+	var found []string
+	for at := filepath.Clean(path); at != filepath.Dir(at); at = filepath.Dir(at) {
+		if info, err := os.Lstat(at); err == nil && info.Mode().Type() == os.ModeSymlink {
+			found = append(found, at)
+		}
+	}
+	return found
 }
 
 func (w *watch) close() {
