@@ -81,11 +81,11 @@ func (j *journal) await(t *testing.T, part string, count int) string {
 
 // A process is extauthz serve, run within the test.
 type process struct {
-	log         *journal
-	grpc, admin string
-	conn        *grpc.ClientConn
-	tell        context.CancelFunc // it to end
-	code        chan int
+	log               *journal
+	grpc, http, admin string
+	conn              *grpc.ClientConn
+	tell              context.CancelFunc // it to end
+	code              chan int
 }
 
 // start runs serve with args and waits until it is ready.
@@ -107,11 +107,11 @@ func start(t *testing.T, args ...string) *process {
 
 func (p *process) connect(t *testing.T) {
 	t.Helper()
-	var ready struct{ GRPC, Admin string }
+	var ready struct{ GRPC, HTTP, Admin string }
 	if err := json.Unmarshal([]byte(p.log.await(t, `"msg":"ready"`, 1)), &ready); err != nil {
 		t.Fatal(err)
 	}
-	p.grpc, p.admin = ready.GRPC, ready.Admin
+	p.grpc, p.http, p.admin = ready.GRPC, ready.HTTP, ready.Admin
 	p.conn = dial(t, p.grpc)
 }
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -73,28 +73,16 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
+	checks, err := newHTTPCheck(settings, policies, stores, metrics, log)
+	if err != nil {
+		return err
+	}
 	ports, err := listen(settings)
 	if err != nil {
 		return err
 	}
 	stores.look(ctx, log)
-	return serveAll(ctx, parts{settings, policies, stores, services, ports, metrics, log})
-}
-
-// ports are where it listens. admin is nil where it does not.
-type ports struct{ grpc, admin net.Listener }
-
-func listen(settings config.Settings) (p ports, err error) {
-	if p.grpc, err = server.Listen(settings.GRPCAddr); err != nil {
-		return ports{}, fmt.Errorf("grpc-addr %s: %w", settings.GRPCAddr, err)
-	}
-	if settings.AdminAddr == "" {
-		return p, nil
-	}
-	if p.admin, err = server.Listen(settings.AdminAddr); err != nil {
-		return ports{}, errors.Join(fmt.Errorf("admin-addr %s: %w", settings.AdminAddr, err), p.grpc.Close())
-	}
-	return p, nil
+	return serveAll(ctx, parts{settings, policies, stores, services, checks, ports, metrics, log})
 }
 
 // parts are all that serves.
@@ -103,39 +91,34 @@ type parts struct {
 	policies *server.Policies
 	stores   *stores
 	services []server.Service
+	checks   http.Handler
 	ports    ports
 	metrics  *telemetry.Metrics
 	log      *slog.Logger
 }
 
-// serveAll runs the ports and the reload until ctx ends. The admin port goes
-// on while the gRPC port drains.
+// serveAll runs the ports and the reload until ctx ends or a port fails. The
+// admin port goes on while the others drain.
 func serveAll(ctx context.Context, p parts) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	after, end := context.WithCancel(context.WithoutCancel(ctx))
-	var beside sync.WaitGroup
-	defer beside.Wait()
 	defer end()
-
-	var adminErr error
-	if p.ports.admin != nil {
-		beside.Go(func() {
-			if adminErr = admin.Serve(after, p.ports.admin, p.admin(ctx)); adminErr != nil {
-				stop()
-			}
-		})
-	}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	beside.Go(func() { p.policies.Run(ctx, hangups) })
+
+	doors := running{stop: stop}
+	beside := running{stop: stop}
+	beside.run(p.ports.admin, func(l net.Listener) error { return admin.Serve(after, l, p.admin(ctx)) })
+	beside.wait.Go(func() { p.policies.Run(ctx, hangups) })
 	p.logReady()
-	err := p.newServer().Run(ctx, p.ports.grpc)
+	doors.run(p.ports.http, func(l net.Listener) error { return server.ServeHTTP(ctx, l, p.httpOptions()) })
+	doors.run(p.ports.grpc, func(l net.Listener) error { return p.newServer().Run(ctx, l) })
+	err := doors.ended()
 	stop()
 	end()
-	beside.Wait()
-	if err = errors.Join(err, adminErr); err == nil {
+	if err = errors.Join(err, beside.ended()); err == nil {
 		p.log.Info("stopped")
 	}
 	return err
@@ -153,10 +136,6 @@ func (p parts) newServer() *server.Server {
 
 // logReady tells the addresses that were found, for who asked for port 0.
 func (p parts) logReady() {
-	adminAddr := "off"
-	if p.ports.admin != nil {
-		adminAddr = p.ports.admin.Addr().String()
-	}
-	p.log.Info("ready", "grpc", p.ports.grpc.Addr().String(), "admin", adminAddr,
+	p.log.Info("ready", "grpc", address(p.ports.grpc), "http", address(p.ports.http), "admin", address(p.ports.admin),
 		"store", p.settings.Store, "rules", len(rules(p.policies.Set())), "version", thisBuild().version)
 }

@@ -37,6 +37,10 @@ func (c *checker) http() {
 		_, err := network(text)
 		c.want(err == nil, "http-callers", strconv.Quote(text), "a network such as 10.0.0.0/8")
 	}
+	odd := func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	}
+	c.want(!strings.ContainsFunc(s.HTTPPeerHeader, odd), "http-peer-header", strconv.Quote(s.HTTPPeerHeader), "a header's name")
 	c.httpPrefix()
 	c.httpDenyStatus()
 }

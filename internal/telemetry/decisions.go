@@ -19,10 +19,11 @@ type Door uint8
 const (
 	Authz Door = iota // ext_authz
 	RLS               // the rate limit service
+	HTTP              // checks over HTTP
 	doors
 )
 
-var doorNames = [doors]string{Authz: "authz", RLS: "rls"}
+var doorNames = [doors]string{Authz: "authz", RLS: "rls", HTTP: "http"}
 
 // String returns the door's label.
 func (d Door) String() string { return doorNames[d] }

@@ -133,7 +133,10 @@ func TestLocalDecisions(t *testing.T) {
 	m := telemetry.New(telemetry.Options{})
 	m.Rules([]*policy.Rule{api})
 	m.Observer(telemetry.RLS)(t.Context(), limiter.Decision{Allowed: true, Reason: limiter.Within, Local: true, Applied: applied(api), Results: allowed(true)})
-	want := map[string]string{`sluice_local_decisions_total{door="authz"}`: "0", `sluice_local_decisions_total{door="rls"}`: "1"}
+	want := map[string]string{
+		`sluice_local_decisions_total{door="authz"}`: "0", `sluice_local_decisions_total{door="rls"}`: "1",
+		`sluice_local_decisions_total{door="http"}`: "0",
+	}
 	if diff := cmp.Diff(want, scrape(t, m, "sluice_local_decisions_total")); diff != "" {
 		t.Errorf("a decision made locally (-want +got):\n%s", diff)
 	}

@@ -69,8 +69,10 @@ func (o *Options) words() (words, error) {
 		return w, fmt.Errorf("httpcheck: Options.PathPrefix is %q, want none: in the %s dialect the path is in a header", o.PathPrefix, o.Dialect)
 	case o.PathPrefix != "" && o.PathPrefix[0] != '/':
 		return w, fmt.Errorf("httpcheck: Options.PathPrefix is %q, want one that begins with /", o.PathPrefix)
+	case !isName(o.PeerHeader):
+		return w, fmt.Errorf("httpcheck: Options.PeerHeader is %q, want a header's name", o.PeerHeader)
 	case o.DenyStatus == 0:
-	case o.DenyStatus < 400 || !w.denials(o.DenyStatus) || o.DenyStatus > 599:
+	case o.DenyStatus < 400 || o.DenyStatus > 499 || !w.denials(o.DenyStatus):
 		return w, fmt.Errorf("httpcheck: Options.DenyStatus is %d, which the proxy would take for no denial", o.DenyStatus)
 	default:
 		w.instead, w.denials = o.DenyStatus, passes
@@ -79,6 +81,13 @@ func (o *Options) words() (words, error) {
 		w.peer = http.CanonicalHeaderKey(o.PeerHeader)
 	}
 	return w, nil
+}
+
+// isName says that s is made of what headers' names are made of in practice.
+func isName(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	})
 }
 
 // attributes reads what peer says of a request. fault says what is missing in

@@ -294,6 +294,7 @@ func TestNewWants(t *testing.T) {
 		"httpcheck: Options.DenyStatus is 429, which the proxy would take for no denial": {
 			Policies: policies, Limiter: l, Dialect: httpcheck.Nginx, DenyStatus: 429,
 		},
+		`httpcheck: Options.PeerHeader is "x peer", want a header's name`:                {Policies: policies, Limiter: l, PeerHeader: "x peer"},
 		"httpcheck: Options.DenyStatus is 503, which the proxy would take for no denial": {Policies: policies, Limiter: l, DenyStatus: 503},
 		"httpcheck: Options.DenyStatus is 204, which the proxy would take for no denial": {
 			Policies: policies, Limiter: l, Dialect: httpcheck.Traefik, DenyStatus: 204,

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/sluice-mesh/sluice/internal/config"
+	"github.com/sluice-mesh/sluice/internal/server"
+	"github.com/sluice-mesh/sluice/internal/telemetry"
+	"github.com/sluice-mesh/sluice/pkg/httpcheck"
+)
+
+// newHTTPCheck makes the door for checks over HTTP, also where none come: its
+// settings may be wrong.
+func newHTTPCheck(settings config.Settings, policies *server.Policies, s *stores, metrics *telemetry.Metrics, log *slog.Logger) (http.Handler, error) {
+	l, err := newLimiter(s, metrics, telemetry.HTTP, log)
+	if err != nil {
+		return nil, err
+	}
+	h, err := httpcheck.New(httpcheck.Options{
+		Policies: policies.Set, Limiter: l, Log: log.With("door", telemetry.HTTP.String()),
+		Dialect: httpcheck.Dialect(settings.HTTPDialect), Callers: settings.Callers(), PeerHeader: settings.HTTPPeerHeader,
+		PathPrefix: settings.HTTPPathPrefix, DenyStatus: settings.HTTPDenyStatus,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the HTTP door: %w", err)
+	}
+	return h, nil
+}
+
+func (p parts) httpOptions() server.HTTPOptions {
+	return server.HTTPOptions{
+		Handler: p.checks, DrainDelay: p.settings.DrainDelay, DrainTime: p.settings.DrainTime,
+		Log: p.log, Panicked: p.metrics.Panicked,
+	}
+}

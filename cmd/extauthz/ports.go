@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/sluice-mesh/sluice/internal/config"
+	"github.com/sluice-mesh/sluice/internal/server"
+)
+
+// ports are where it listens. http and admin are nil where it does not.
+type ports struct{ grpc, http, admin net.Listener }
+
+func listen(settings config.Settings) (ports, error) {
+	var p ports
+	for _, port := range []struct {
+		listener   *net.Listener
+		name, addr string
+	}{
+		{&p.grpc, "grpc-addr", settings.GRPCAddr},
+		{&p.http, "http-addr", settings.HTTPAddr},
+		{&p.admin, "admin-addr", settings.AdminAddr},
+	} {
+		if port.addr == "" {
+			continue
+		}
+		l, err := server.Listen(port.addr)
+		if err != nil {
+			return ports{}, errors.Join(fmt.Errorf("%s %s: %w", port.name, port.addr, err), p.close())
+		}
+		*port.listener = l
+	}
+	return p, nil
+}
+
+func (p ports) close() error {
+	var errs []error
+	for _, l := range []net.Listener{p.grpc, p.http, p.admin} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// address is where l listens, for the log.
+func address(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
+}
+
+// running are ports that serve side by side. One that fails stops all.
+type running struct {
+	stop context.CancelFunc
+	wait sync.WaitGroup
+	mu   sync.Mutex
+	errs []error
+}
+
+// run serves l, unless it is nil.
+func (r *running) run(l net.Listener, serve func(net.Listener) error) {
+	if l == nil {
+		return
+	}
+	r.wait.Go(func() {
+		err := serve(l)
+		if err == nil {
+			return
+		}
+		r.stop()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.errs = append(r.errs, err)
+	})
+}
+
+// ended waits until all have ended, and returns their errors.
+func (r *running) ended() error {
+	r.wait.Wait()
+	return errors.Join(r.errs...)
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// HTTPOptions say what ServeHTTP serves. Handler is required.
+type HTTPOptions struct {
+	Handler http.Handler
+	// DrainDelay and DrainTime are as in Options.
+	DrainDelay, DrainTime time.Duration
+	Log                   *slog.Logger // nil logs nothing
+	Panicked              func()       // is called for each panic caught; may be nil
+}
+
+// ServeHTTP serves l until ctx ends, and then lets requests under way end. It
+// closes l. The error is nil after that, also if it took too long.
+func ServeHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Panicked == nil {
+		o.Panicked = func() {}
+	}
+	s := o.server()
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	o.drain(s)
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("stop serving HTTP on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+const (
+	headerTime = 5 * time.Second
+	// httpIdleTime is longer than any proxy keeps a connection that it does
+	// not use, an hour for Envoy: whoever closes it first breaks the other's
+	// next request.
+	httpIdleTime = 65 * time.Minute
+	// maxHeaderBytes is what net/http allows by itself. Proxies pass on less.
+	maxHeaderBytes = 1 << 20
+)
+
+func (o HTTPOptions) server() *http.Server {
+	return &http.Server{
+		Handler: o.guarded(),
+		// What is asked about OPTIONS * is for the handler to answer.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            headerTime,
+		ReadTimeout:                  2 * headerTime,
+		WriteTimeout:                 2 * headerTime,
+		IdleTimeout:                  httpIdleTime,
+		MaxHeaderBytes:               maxHeaderBytes,
+		ErrorLog:                     slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // it repeats what clients wrote
+	}
+}
+
+// guarded answers a handler's panic with 500.
+func (o HTTPOptions) guarded() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				o.Panicked()
+				o.Log.Error("a handler panicked", slog.String("method", "HTTP check"),
+					slog.String("panic", withoutData(p)), slog.String("stack", string(debug.Stack())))
+				http.Error(w, "internal error", http.StatusInternalServerError)
+			}
+		}()
+		o.Handler.ServeHTTP(w, r)
+	})
+}
+
+func (o HTTPOptions) drain(s *http.Server) {
+	time.Sleep(o.DrainDelay)
+	ctx, cancel := context.WithTimeout(context.Background(), o.DrainTime)
+	defer cancel()
+	if s.Shutdown(ctx) != nil {
+		o.Log.Warn("checks over HTTP are still under way after the drain time, ending them")
+		_ = s.Close() // nobody waits for what is cut off
+	}
+}
