@@ -17,10 +17,11 @@
 -- Groups are taken in order. A look (cost 0) and a denied charge write nothing, except that state from the future is
 -- moved to now when its charge has a cost (a shadow one: if its group passed). An absent key is a full bucket; a key
 -- expires a margin after it is full, 1 s or, under a clock that is not the server's, 60 s.
--- Numbers are whole and below 2^53. A quotient is (a - fmod(a, b)) / b: `%` and floor(a / b) are not exact there.
+-- Numbers are whole and below 2^53. There floor(a / b), and with it `%`, is exact: a / b stays at least 1 / b below the
+-- next whole number, which is more than half a step of the doubles there, so it never rounds up to it.
 
 local spread, unpack, pack, byte = unpack, struct.unpack, struct.pack, string.byte
-local fmod, floor, call = math.fmod, math.floor, redis.call
+local floor, call = math.floor, redis.call
 
 local EXACT, CENTURY = 2^53, 36500 * 86400000
 local HEAD, LIMIT, ONE, NAME = '>BI6I4', 'BI4I4I3I5', '>BI6I4BI4I4I3I5', 'I4'
@@ -44,7 +45,7 @@ local state, under, left, charged = {}, {}, {}, {}
 local function ceil(a, b)
   if a <= 0 then return 0 end
   a = a - 1
-  return (a - fmod(a, b)) / b + 1
+  return (a - a % b) / b + 1
 end
 
 -- wait returns the µs until all spent tokens are back.
@@ -52,7 +53,7 @@ local function wait(l, spent, aux)
   if spent == 0 or l.tokens == 0 then return 0 end
   if l.mode == 0 then return ceil(spent * l.unit - aux, l.step) end
   if l.mode == 1 then return ceil(spent, l.tokens) * l.us - aux end
-  local phase = fmod(aux, 1000)
+  local phase = aux % 1000
   return ceil(spent * l.unit - (aux - phase) / 1000, l.step) * 1000 - phase
 end
 
@@ -60,28 +61,28 @@ end
 local function refill(l, spent, aux, elapsed)
   if l.mode == 1 then
     local since = elapsed + aux
-    aux = fmod(since, l.us)
+    aux = since % l.us
     local came = (since - aux) / l.us * l.tokens
     if came >= spent then return 0, 0 end
     return spent - came, aux
   end
   local unit, rest = l.unit, 0
   if l.mode == 2 then
-    local phase = fmod(aux, 1000)
+    local phase = aux % 1000
     aux, elapsed = (aux - phase) / 1000, elapsed + phase
-    rest = fmod(elapsed, 1000)
+    rest = elapsed % 1000
     elapsed = (elapsed - rest) / 1000
   end
   local parts = aux + elapsed * l.step
   if parts >= spent * unit then return 0, 0 end
-  aux = fmod(parts, unit)
+  aux = parts % unit
   return spent - (parts - aux) / unit, l.mode == 0 and aux or aux * 1000 + rest
 end
 
 -- capped returns spent and aux, about to be charged in ticks of 1 ms, without what came beyond full in the running one.
 local function capped(l, spent, aux)
   if spent == 0 then return 0, 0 end
-  local phase, part = fmod(aux, 1000), fmod(l.step, 1000)
+  local phase, part = aux % 1000, l.step % 1000
   local came = phase * (l.step - part) / 1000 + floor(phase * part / 1000)
   if spent * l.unit - (aux - phase) / 1000 <= came then return 0, 0 end
   return spent, aux
@@ -165,9 +166,10 @@ local function decode(k, set)
   return lacks
 end
 
--- decodeOne is decode for the usual value: one limit, narrow, without a name.
+-- decodeOne is decode for a value as long as the usual one, which has one limit, is narrow and without a name.
 local function decodeOne(k, set)
   local first, rest, ms, mode, per, tokens, spent, aux = unpack(ONE, values[k])
+  if first < 128 or first >= 144 then return decode(k, set) end
   if not sane(mode, per, tokens, spent, aux) then return nil end
   local passed = elapsed(k, (first - 128) * 2^48 + rest, ms)
   if not passed then return {0, 0} end
@@ -215,7 +217,7 @@ local function settle(k, set)
   local value, lacks = values[k]
   if not value then
     lacks = none(set)
-  elseif #value == 28 and #set == 1 and byte(value) >= 128 and byte(value) < 144 then
+  elseif #value == 28 and #set == 1 then
     lacks = decodeOne(k, set)
   else
     lacks = decode(k, set)
