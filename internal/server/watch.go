@@ -147,12 +147,12 @@ func (w *watch) follow(paths []string) {
 func folders(paths []string) map[string]bool {
 	wanted := map[string]bool{}
 	add := func(folder string) {
-		real, err := filepath.EvalSymlinks(folder)
+		target, err := filepath.EvalSymlinks(folder)
 		if err != nil {
 			return
 		}
-		if info, err := os.Stat(real); err == nil && info.IsDir() {
-			wanted[real] = true
+		if info, err := os.Stat(target); err == nil && info.IsDir() {
+			wanted[target] = true
 		}
 	}
 	for _, path := range append(slices.Clone(paths), files(paths)...) {
