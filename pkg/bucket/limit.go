@@ -2,8 +2,6 @@ package bucket
 
 import (
 	"fmt"
-	"hash/fnv"
-	"math/bits"
 	"time"
 )
 
@@ -19,6 +17,16 @@ const (
 	// the burst. A period begins with the charge that first takes from a full
 	// bucket.
 	Interval
+	// Aligned brings the rate's tokens back, up to the burst, at the multiples
+	// of the period since the Unix epoch or, with a Zone, where its calendar
+	// has a new period begin.
+	Aligned
+	// Sliding brings tokens back as the charges that took them leave the last
+	// period: in no window of one period are more taken than the burst, which
+	// is the rate. Charges within a 64th of a period after the first of them
+	// count as made at the last: they come back by less than that 64th later
+	// than they might, and never sooner.
+	Sliding
 )
 
 // String returns the mode's name in a policy file.
@@ -28,19 +36,14 @@ func (r Refill) String() string {
 		return "greedy"
 	case Interval:
 		return "interval"
+	case Aligned:
+		return "aligned"
+	case Sliding:
+		return "sliding"
 	default:
 		return fmt.Sprintf("refill(%d)", uint8(r))
 	}
 }
-
-const (
-	// exact bounds every number here: a double holds whole numbers below it,
-	// and Redis's Lua has nothing but doubles.
-	exact = 1 << 53
-	// maxFill bounds the time an empty bucket may take to fill, so that the
-	// moment when it is full stays exact too.
-	maxFill = 100 * 365 * 24 * time.Hour
-)
 
 // A Limit is a rate, a burst, and how tokens come back.
 type Limit struct {
@@ -49,19 +52,31 @@ type Limit struct {
 	// Tokens is the number that comes back in each period. With 0 the limit
 	// denies every charge.
 	Tokens int64
-	// Per is the period: whole milliseconds, at least one.
+	// Per is the period: whole milliseconds, at least one. Beside a Calendar
+	// it may be left 0; NewLimits fills in a nominal length.
 	Per time.Duration
+	// Calendar is the period in Zone's calendar, with Aligned. 0 with a Zone
+	// means Day or Week where Per is 24 or 168 hours.
+	Calendar Calendar
+	// Zone is the time zone of the Calendar, which needs one. nil counts from
+	// the Unix epoch.
+	Zone *time.Location
 	// Burst is the most that the bucket holds. 0 means Tokens.
 	Burst int64
 	// Refill is how tokens come back. The zero value is Greedy.
 	Refill Refill
 }
 
+// MaxLimits is the most limits that one bucket may have.
+const MaxLimits = 16
+
 // Limits are the limits of one bucket, checked and ready for arithmetic. They
 // never change and are safe for concurrent use.
 type Limits struct {
 	list   []limit
 	closed bool // one of them has a rate of 0
+	debt   bool
+	print  string // of all that the arithmetic goes by
 }
 
 // A limit is a Limit with what its arithmetic needs. In greedy arithmetic a
@@ -72,23 +87,42 @@ type limit struct {
 	perMS int64
 	perUS int64
 	burst int64
+	most  int64 // that may be spent: more than the burst with debt
 	tick  int64 // µs: 1, or 1000 where the exact range asks for it
 	unit  int64
 	step  int64
+	slot  int64 // µs: charges so close together are one in a log
 }
 
 // NewLimits checks limits and makes them ready. The error is a *RangeError if
 // a limit lies outside of what can be counted exactly.
-func NewLimits(limits ...Limit) (*Limits, error) {
+func NewLimits(limits ...Limit) (*Limits, error) { return newLimits(false, 0, limits) }
+
+// DefaultDebt is how many bursts a limit may be in debt unless it is said.
+const DefaultDebt = 100
+
+// NewDebtLimits is NewLimits for costs that are known only afterwards. A
+// positive cost is always taken, even in a group that is denied, until a limit
+// owes maxDebt tokens beyond its burst: what goes beyond that is forgiven. It
+// is allowed if every limit had one whole token before, and otherwise denied
+// though it was taken. A cost of 0 is allowed if every limit has a whole token.
+//
+// A maxDebt of 0 means DefaultDebt bursts of each limit. All limits must be
+// Greedy or Interval.
+func NewDebtLimits(maxDebt int64, limits ...Limit) (*Limits, error) {
+	return newLimits(true, maxDebt, limits)
+}
+
+func newLimits(debt bool, maxDebt int64, limits []Limit) (*Limits, error) {
 	if len(limits) == 0 {
 		return nil, &RangeError{Field: "limits", Found: "none", Want: "at least one limit"}
 	}
 	if len(limits) > MaxLimits {
 		return nil, &RangeError{Field: "limits", Found: fmt.Sprint(len(limits)), Want: fmt.Sprintf("at most %d", MaxLimits)}
 	}
-	ls := &Limits{list: make([]limit, len(limits))}
+	ls := &Limits{list: make([]limit, len(limits)), debt: debt}
 	for i, l := range limits {
-		ready, err := l.ready()
+		ready, err := l.ready(debt, maxDebt)
 		if err != nil {
 			err.Index = i
 			return nil, err
@@ -96,114 +130,44 @@ func NewLimits(limits ...Limit) (*Limits, error) {
 		ls.list[i] = ready
 		ls.closed = ls.closed || ready.Tokens == 0
 	}
+	ls.print = ls.fingerprint()
 	return ls, nil
 }
-
-// MaxLimits is the most limits that one bucket may have.
-const MaxLimits = 16
 
 // Len returns the number of limits.
 func (ls *Limits) Len() int { return len(ls.list) }
 
-// At returns limit i, with its Burst filled in.
+// At returns limit i, with its Burst filled in, and its Per and Calendar.
 func (ls *Limits) At(i int) Limit { return ls.list[i].Limit }
 
 // Closed says that one of the limits has a rate of 0: every charge is denied,
 // and a refund, though it is allowed, leaves the bucket as it was.
 func (ls *Limits) Closed() bool { return ls.closed }
 
-// counts says that a bucket is written for a cost that it has room for.
-func (ls *Limits) counts(cost int64) bool { return cost != 0 && !ls.closed }
+// Debt says that these are limits of NewDebtLimits.
+func (ls *Limits) Debt() bool { return ls.debt }
 
-// A RangeError says which field of which limit cannot be counted exactly.
-type RangeError struct {
-	Index int    // of the limit
-	Field string // tokens, per, burst, refill or limits
-	Found string
-	Want  string
-	Most  int64 // the largest tokens or burst that fits the rest of the limit; 0 for other fields
+// Same says that ls and o count alike, so that a bucket of one is one of the
+// other.
+func (ls *Limits) Same(o *Limits) bool {
+	return ls == o || (o != nil && ls != nil && ls.print == o.print && ls.print != "")
 }
 
-// Error says what was found and what was wanted.
-func (e *RangeError) Error() string {
-	return fmt.Sprintf("%s is %s, want %s", e.Field, e.Found, e.Want)
-}
+// Print returns a text that only Limits which are the Same have. It is short,
+// but not printable.
+func (ls *Limits) Print() string { return ls.print }
 
-func (l Limit) ready() (limit, *RangeError) {
-	if l.Burst == 0 || l.Tokens == 0 {
-		l.Burst = l.Tokens
-	}
-	if err := l.check(); err != nil {
-		return limit{}, err
-	}
-	r := limit{
-		Limit: l, name: nameHash(l.Name), perMS: l.Per.Milliseconds(), perUS: l.Per.Microseconds(),
-		burst: l.Burst, tick: 1, unit: 1,
-	}
-	if l.Tokens == 0 {
-		return r, nil
-	}
-	if r.count(1); !r.fits() {
-		r.count(1000)
-	}
-	if !r.fits() {
-		most := r.most()
-		return limit{}, &RangeError{
-			Field: "burst", Found: fmt.Sprint(l.Burst), Want: fmt.Sprintf("1 to %d at this rate", most), Most: most,
+func (ls *Limits) fingerprint() string {
+	text := fmt.Appendf(nil, "%t", ls.debt)
+	for i := range ls.list {
+		l := &ls.list[i]
+		text = fmt.Appendf(text, " %d %d %d %d %d %d", l.name, l.Refill, l.perMS, l.Tokens, l.burst, l.most)
+		if l.Zone != nil {
+			text = fmt.Appendf(text, " %d %s", l.Calendar, l.Zone)
 		}
 	}
-	return r, nil
+	return string(text)
 }
 
-func (l Limit) check() *RangeError {
-	switch {
-	case l.Tokens < 0 || l.Tokens >= exact:
-		return &RangeError{Field: "tokens", Found: fmt.Sprint(l.Tokens), Want: fmt.Sprintf("0 to %d", int64(exact-1)), Most: exact - 1}
-	case l.Per < time.Millisecond || l.Per%time.Millisecond != 0 || l.Per > maxFill:
-		return &RangeError{Field: "per", Found: l.Per.String(), Want: "whole milliseconds, from 1ms to 100 years"}
-	case l.Refill > Interval:
-		return &RangeError{Field: "refill", Found: l.Refill.String(), Want: "greedy or interval"}
-	}
-	return nil
-}
-
-// count sets l to be counted in ticks of so many µs.
-func (l *limit) count(tick int64) {
-	ticks := l.perUS / tick
-	common := gcd(l.Tokens, ticks)
-	l.tick, l.unit, l.step = tick, ticks/common, l.Tokens/common
-}
-
-func (l *limit) fits() bool { return l.burst >= 0 && l.burst <= l.most() }
-
-// most returns the largest burst that can be counted in l's ticks and that an
-// empty bucket fills in time.
-func (l *limit) most() int64 {
-	fill, per := uint64(maxFill.Microseconds()), uint64(l.perUS)
-	if l.Refill == Interval {
-		fill -= fill % per
-	}
-	most := uint64((exact - 1) / l.unit)
-	if hi, lo := bits.Mul64(fill, uint64(l.Tokens)); hi < per {
-		tokens, _ := bits.Div64(hi, lo, per)
-		most = min(most, tokens)
-	}
-	return int64(most)
-}
-
-// nameHash returns 0 for no name, and never 0 for one.
-func nameHash(name string) uint32 {
-	if name == "" {
-		return 0
-	}
-	h := fnv.New32a()
-	h.Write([]byte(name))
-	return max(h.Sum32(), 1)
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
+// counts says that a bucket is written for a cost that it has room for.
+func (ls *Limits) counts(cost int64) bool { return cost != 0 && !ls.closed }

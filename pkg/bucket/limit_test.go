@@ -45,7 +45,7 @@ func TestNewLimitsRefuses(t *testing.T) {
 		{[]bucket.Limit{{Tokens: 1, Per: 1<<63 - 1}}, 0, "per"},
 		{[]bucket.Limit{{Tokens: 1, Per: sec, Burst: -1}}, 0, "burst"},
 		{[]bucket.Limit{{Tokens: 1, Per: sec, Burst: 1<<63 - 1}}, 0, "burst"},
-		{[]bucket.Limit{fine, fine, {Tokens: 1, Per: sec, Refill: 2}}, 2, "refill"},
+		{[]bucket.Limit{fine, fine, {Tokens: 1, Per: sec, Refill: 4}}, 2, "refill"},
 	} {
 		_, err := bucket.NewLimits(test.limits...)
 		var at *bucket.RangeError
@@ -138,7 +138,7 @@ func FuzzNewLimits(f *testing.F) {
 	f.Add(int64(3), int64(7*sec), int64(1_300_000_000), uint8(0))
 	f.Add(int64(1_000_003), int64(24*time.Hour), int64(1<<62), uint8(1))
 	f.Add(int64(1<<53), int64(36500*24*time.Hour), int64(1), uint8(1))
-	f.Add(int64(-1), int64(1), int64(-1), uint8(2))
+	f.Add(int64(-1), int64(1), int64(-1), uint8(4))
 	f.Add(int64(77), int64(10*sec), int64(-44), uint8(0))
 	f.Fuzz(func(t *testing.T, tokens, per, burst int64, refill uint8) {
 		l := bucket.Limit{Tokens: tokens, Per: time.Duration(per), Burst: burst, Refill: bucket.Refill(refill)}
