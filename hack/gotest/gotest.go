@@ -1,17 +1,17 @@
 // Gotest runs go test and says at the end what became of every test.
 //
-//	gotest [-summary FILE] ARGUMENTS [-- ARGUMENTS]...
+//	gotest ARGUMENTS [-- ARGUMENTS]...
 //
 // It runs go test once for each list of arguments and prints what failed as it
 // fails. Its last line is "N passed, N failed": each test is counted once, and
 // has passed if it passed every time; a test with subtests is counted as
-// these. Where CI is set, a test that was skipped has failed.
+// these. Where CI is set, a test that was skipped has failed. Where SUMMARY is set, what it says
+// at the end is written to that file too.
 package main
 
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -21,28 +21,23 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Getenv("CI") != "", os.Stdout); err != nil {
+	if err := run(os.Args[1:], os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string, skipFails bool, out io.Writer) error {
-	flags := flag.NewFlagSet("gotest", flag.ExitOnError)
-	file := flags.String("summary", "", "write the summary to this `file` too")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	t := tally{skipFails: skipFails, out: out}
-	for _, list := range split(flags.Args(), "--") {
+func run(args []string, getenv func(string) string, out io.Writer) error {
+	t := tally{skipFails: getenv("CI") != "", out: out}
+	for _, list := range split(args, "--") {
 		if err := goTest(list, &t); err != nil {
 			return err
 		}
 	}
 	summary := t.summary()
 	fmt.Fprint(out, summary)
-	if *file != "" {
-		if err := os.WriteFile(*file, []byte(summary), 0o644); err != nil {
+	if file := getenv("SUMMARY"); file != "" {
+		if err := os.WriteFile(file, []byte(summary), 0o644); err != nil {
 			return err
 		}
 	}

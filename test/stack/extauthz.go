@@ -2,11 +2,11 @@ package stack
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,25 +53,26 @@ func StartExtauthz(ctx context.Context, path string, first int, args ...string) 
 
 func startExtauthz(ctx context.Context, path string, grpc, admin int, args []string) (*Extauthz, error) {
 	args = append([]string{
-		"serve", "--log-format", "json",
-		"--grpc-addr", fmt.Sprintf("127.0.0.1:%d", grpc), "--admin-addr", fmt.Sprintf("127.0.0.1:%d", admin),
+		"serve", "--grpc-addr", fmt.Sprintf("127.0.0.1:%d", grpc), "--admin-addr", fmt.Sprintf("127.0.0.1:%d", admin),
 	}, args...)
 	p, err := Start("extauthz", path, args...)
 	if err != nil {
 		return nil, err
 	}
-	line, err := p.Await(ctx, `"msg":"ready"`)
+	line, err := p.Await(ctx, " msg=ready ")
 	if err != nil {
 		_ = p.Stop(time.Second)
 		return nil, err
 	}
-	var ready struct{ GRPC, Admin string }
-	if err := json.Unmarshal([]byte(line), &ready); err != nil {
+	addrs := ready.FindStringSubmatch(line)
+	if addrs == nil {
 		_ = p.Stop(time.Second)
-		return nil, fmt.Errorf("read the line %s: %w", line, err)
+		return nil, fmt.Errorf("extauthz is ready, and does not say where: %s", line)
 	}
-	return &Extauthz{Process: p, GRPC: ready.GRPC, Admin: ready.Admin}, nil
+	return &Extauthz{Process: p, GRPC: addrs[1], Admin: addrs[2]}, nil
 }
+
+var ready = regexp.MustCompile(` grpc=(\S+) (?:.* )?admin=(\S+)`)
 
 // Port returns the port of the gRPC services, 0 if there is none.
 func (e *Extauthz) Port() int {
