@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -79,8 +80,16 @@ func goTest(args []string, t *tally) error {
 	if exit != nil && t.failed() == 0 {
 		return fmt.Errorf("go test: %w", exit)
 	}
-	fmt.Fprintf(t.out, "%.0f s  go test\n", time.Since(began).Seconds())
+	fmt.Fprintf(t.out, "%.0f s  go test %s\n", time.Since(began).Seconds(), brief(args))
 	return nil
+}
+
+// brief is args for a reader.
+func brief(args []string) string {
+	if len(args) > 3 {
+		args = append(slices.Clone(args[:2]), "...")
+	}
+	return strings.Join(args, " ")
 }
 
 func read(r io.Reader, t *tally) error {

@@ -35,7 +35,7 @@ var outcomes = map[string]outcome{"pass": passed, "skip": skipped, "fail": faile
 // A tally adds up what go test says.
 type tally struct {
 	skipFails bool
-	out       io.Writer // what failed is shown here at once
+	out       io.Writer // packages and what failed are shown here at once
 	tests     map[id]outcome
 	parents   map[id]bool // tests with subtests
 	packages  []string    // go test's last word on each
@@ -58,6 +58,7 @@ func (t *tally) add(e event) {
 func (t *tally) keep(at id, text string) {
 	if at.test == "" && (strings.HasPrefix(text, "ok  \t") || strings.HasPrefix(text, "FAIL\t")) {
 		t.packages = append(t.packages, text)
+		fmt.Fprint(t.out, text)
 	}
 	if t.output == nil {
 		t.output = map[id]*strings.Builder{}
