@@ -114,6 +114,18 @@ func (c *call) set(ls *bucket.Limits) uint32 {
 	return uint32(len(c.sets))
 }
 
+// check refuses limits that the script would count as others.
+func (c *call) check() error {
+	for _, ls := range c.sets {
+		for i := range ls.Len() {
+			if ls.Debt() || ls.At(i).Refill > bucket.Interval {
+				return errLimits
+			}
+		}
+	}
+	return nil
+}
+
 // The modes of a limit in the script and in its values.
 const (
 	greedy = iota

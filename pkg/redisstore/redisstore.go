@@ -90,6 +90,9 @@ func (s *Store) take(ctx context.Context, groups []group) error {
 	if len(c.asks) == 0 {
 		return nil
 	}
+	if err := c.check(); err != nil {
+		return failure("take", err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
 	reply, err := s.eval(ctx, c)
