@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ type Server struct {
 	options Options
 	dir     string
 	cmd     *exec.Cmd
-	exited  chan struct{}
+	exited  <-chan struct{}
 }
 
 // Start starts a server of kind k and waits until it answers.
@@ -147,24 +148,37 @@ func (s *Server) mustStart(t testing.TB) {
 
 func (s *Server) start() error {
 	log := filepath.Join(s.dir, "log")
-	s.cmd = exec.Command(s.path, s.args(log)...)
-	if err := s.cmd.Start(); err != nil {
-		s.cmd = nil
+	cmd := exec.Command(s.path, s.args(log)...)
+	exited, err := run(cmd)
+	if err != nil {
 		return err
 	}
-	cmd, exited := s.cmd, make(chan struct{})
-	s.exited = exited
-	go func() {
-		defer close(exited)
-		_ = cmd.Wait() // the log says why
-	}()
-	err := s.await()
-	if err != nil {
+	s.cmd, s.exited = cmd, exited
+	if err := s.await(); err != nil {
 		s.Kill()
 		text, _ := os.ReadFile(log)
 		return fmt.Errorf("%w; its log:\n%s", err, text)
 	}
 	return nil
+}
+
+// run starts cmd and returns a channel that is closed at its end.
+func run(cmd *exec.Cmd) (exited chan struct{}, err error) {
+	endWithUs(cmd)
+	exited = make(chan struct{})
+	started := make(chan error)
+	go func() {
+		defer close(exited)
+		// The server ends with the thread that started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the log says why
+		}
+	}()
+	return exited, <-started
 }
 
 func (s *Server) args(log string) []string {
