@@ -8,7 +8,10 @@
 // package knows nothing of requests, rules, keys or stores.
 package bucket
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Bucket is what was spent under one key, for each limit of its rule. The
 // zero Bucket is full. It is a value: methods return a changed copy and leave
@@ -46,7 +49,7 @@ func (b Bucket) Settle(ls *Limits, now time.Time) Bucket {
 	if b.Full() || at >= b.fullAt {
 		return Bucket{}
 	}
-	if b.ls == ls && b.at == at {
+	if b.at == at && b.ls == ls {
 		return b
 	}
 	next := blank(ls, at)
@@ -54,7 +57,7 @@ func (b Bucket) Settle(ls *Limits, now time.Time) Bucket {
 	for i := range ls.list {
 		if j := from[i]; j >= 0 {
 			l := &ls.list[i]
-			next.set(i, l.refill(l.adopt(&b.ls.list[j], b.part(int(j))), at-b.at))
+			next.set(i, l.refill(l.adopt(&b.ls.list[j], b.part(int(j)), b.at), b.at, at))
 		}
 	}
 	return next.kept()
@@ -70,27 +73,48 @@ func (b Bucket) Ahead(now time.Time) bool { return !b.Full() && b.at > now.UnixM
 func (b Bucket) Moved(now time.Time) Bucket { return b.moved(now.UnixMicro()) }
 
 func (b Bucket) moved(at int64) Bucket {
-	if !b.Full() && b.at > at {
-		b.fullAt -= b.at - at
-		b.at = at
+	if b.Full() || b.at <= at {
+		return b
+	}
+	by := b.at - at
+	b.at, b.fullAt = at, b.fullAt-by
+	b.more = slices.Clone(b.more)
+	for i := range b.ls.list {
+		if p := b.part(i); p.Log != nil {
+			b.set(i, p.shifted(by))
+		}
 	}
 	return b
 }
 
 // Holds says that every limit of ls has cost tokens in b, which must be
 // settled. A cost of 0 or below always finds room, even under a rate of 0.
+// With debt a cost of 0 or above asks for one token.
 func (b Bucket) Holds(ls *Limits, cost int64) bool {
+	need := ls.need(cost)
 	for i := range ls.list {
-		if cost > 0 && cost > ls.list[i].burst-b.part(i).Spent {
+		if need > 0 && need > ls.list[i].burst-b.part(i).Spent {
 			return false
 		}
 	}
 	return true
 }
 
+// need returns how many tokens must be there for cost.
+func (ls *Limits) need(cost int64) int64 {
+	if ls.debt && cost >= 0 {
+		return 1
+	}
+	return max(cost, 0)
+}
+
+// Owes says that cost is taken from a bucket under ls whether it has room or
+// not, and whatever becomes of the others: there may be debt.
+func (ls *Limits) Owes(cost int64) bool { return ls.debt && cost > 0 }
+
 // Spend returns b, settled at now, with cost tokens taken from every limit, or
-// all that are there if they are fewer; a negative cost gives tokens back, up
-// to full. Under a rate of 0 there is nothing to take and nothing is given
+// all that may be spent if they are fewer; a negative cost gives tokens back,
+// up to full. Under a rate of 0 there is nothing to take and nothing is given
 // back, lest a bucket come out full once there is a rate again.
 func (b Bucket) Spend(ls *Limits, now time.Time, cost int64) Bucket {
 	if !ls.counts(cost) {
@@ -98,29 +122,26 @@ func (b Bucket) Spend(ls *Limits, now time.Time, cost int64) Bucket {
 	}
 	next := blank(ls, now.UnixMicro())
 	for i := range ls.list {
-		p := ls.list[i].capped(b.part(i))
-		p.Spent = max(min(p.Spent+clamp(cost), ls.list[i].burst), 0)
-		if p.Spent == 0 {
-			p.Aux = 0
-		}
-		next.set(i, p)
+		next.set(i, ls.list[i].spend(b.part(i), next.at, cost))
 	}
 	return next.kept()
 }
 
 // Take charges b with cost tokens at now. A denied charge leaves b as it was,
-// but for Moved; a cost of 0 leaves it altogether. It is Settle, Holds, Spend
-// and Result for a bucket that is charged alone.
+// but for Moved and where there may be debt; a look leaves it altogether.
+// It is Settle, Holds, Spend and Result for a bucket that is charged alone.
 func (b Bucket) Take(ls *Limits, now time.Time, cost int64) (Bucket, Result) {
 	settled := b.Settle(ls, now)
-	if !settled.Holds(ls, cost) {
+	room := settled.Holds(ls, cost)
+	switch {
+	case ls.counts(cost) && (room || ls.Owes(cost)):
+		next := settled.Spend(ls, now, cost)
+		return next, next.Result(ls, cost, room)
+	case room:
+		return b, settled.Result(ls, cost, room)
+	default:
 		return b.Moved(now), settled.Result(ls, cost, false)
 	}
-	if !ls.counts(cost) {
-		return b, settled.Result(ls, cost, true)
-	}
-	next := settled.Spend(ls, now, cost)
-	return next, next.Result(ls, cost, true)
 }
 
 // blank is a Bucket at the moment at that lacks nothing yet.
@@ -138,7 +159,7 @@ func (b Bucket) kept() Bucket {
 	var wait int64
 	for i := range b.ls.list {
 		p := b.part(i)
-		wait = max(wait, b.ls.list[i].wait(p, p.Spent))
+		wait = max(wait, b.ls.list[i].wait(p, b.at, p.Spent))
 	}
 	if wait == 0 {
 		return Bucket{}

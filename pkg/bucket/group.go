@@ -11,17 +11,23 @@ import "time"
 //   - After a group that passed, each bucket that Shadow charges is charged
 //     alone if it has room; after one that failed, none is, and the result
 //     says only whether there was room.
+//   - Where there may be debt, a positive cost is made in any case, Shadow or
+//     not. Without a whole token before it the group fails all the same, and
+//     so it does for a cost of 0.
 //   - The costs of charges with one key, and one Shadow, are summed first; see
-//     Total. Each of their results is the answer to the sum. If their Limits
+//     Sums. Each of their results is the answer to the sum. If their Limits
 //     differ, the first one's decide, and each result speaks of its own.
 //   - A charge that is denied changes nothing, except that a bucket from the
 //     future is moved to now. So is each bucket of a group that fails, unless
-//     the cost is 0. A cost of 0 changes nothing at all.
+//     the cost is 0. A cost of 0 that finds room changes nothing at all.
 //
 // The bucket under a key is read and written where at says, which is called
-// several times for a key and must answer with the same place.
+// several times for a key and must answer with the same place. It returns nil
+// for a bucket that cannot be read: the others go on as if that had room, and
+// the results of its charges are zero, for the caller to set their Err.
 func Group(charges []Charge, results []Result, now time.Time, at func(key string) *Bucket) bool {
-	g := group{charges: charges, results: results, now: now}
+	var few [smallCall]Sum
+	g := group{charges: charges, results: results, sums: Sums(few[:0], charges), now: now}
 	passed := g.fits(at)
 	for i := range charges {
 		if !charges[i].Shadow {
@@ -41,26 +47,10 @@ func Group(charges []Charge, results []Result, now time.Time, at func(key string
 	return passed
 }
 
-// Total returns the summed cost of the charges that have the key and Shadow of
-// charge i, and the place of the first of them. Each cost and the sum so far
-// is brought within ±2^53: more than any burst, and still exact.
-func Total(charges []Charge, i int) (cost int64, first int) {
-	first = i
-	for j := range charges {
-		if charges[j].Key != charges[i].Key || charges[j].Shadow != charges[i].Shadow {
-			continue
-		}
-		first = min(first, j)
-		cost = clamp(cost + clamp(charges[j].Cost))
-	}
-	return cost, first
-}
-
-func clamp(cost int64) int64 { return max(min(cost, exact), -exact) }
-
 type group struct {
 	charges []Charge
 	results []Result
+	sums    []Sum
 	now     time.Time
 }
 
@@ -68,54 +58,66 @@ type group struct {
 // stay on its caller's stack.
 type lookup = func(key string) *Bucket
 
-// fits says that every bucket of the group has room.
+// fits says that every bucket of the group has room. Until it is answered, the
+// result of a bucket's first charge keeps that of the bucket.
 func (g *group) fits(at lookup) bool {
+	passed := true
 	for i := range g.charges {
-		if !g.charges[i].Shadow && !g.holds(i, at) {
-			return false
+		if !g.charges[i].Shadow && g.sums[i].First == i {
+			g.results[i].Allowed = g.holds(i, at)
+			passed = passed && g.results[i].Allowed
 		}
 	}
-	return true
+	return passed
 }
 
-// holds says that the bucket of charge i has room, if i is its first charge.
+// holds says that the bucket of charge i has room.
 func (g *group) holds(i int, at lookup) bool {
 	c := &g.charges[i]
-	cost, first := Total(g.charges, i)
-	return first < i || at(c.Key).Settle(c.Limits, g.now).Holds(c.Limits, cost)
+	b := at(c.Key)
+	return b == nil || b.Settle(c.Limits, g.now).Holds(c.Limits, g.sums[i].Cost)
+}
+
+// made says whether the bucket of charge i is charged: if its group passed and
+// there is room, or if it owes in any case.
+func (g *group) made(i int, passed bool) bool {
+	first := g.sums[i].First
+	return (passed && g.results[first].Allowed) || g.charges[first].Limits.Owes(g.sums[i].Cost)
 }
 
 // charge charges the bucket of charge i, or denies it, if i is its first.
-func (g *group) charge(i int, made bool, at lookup) {
-	c := &g.charges[i]
-	cost, first := Total(g.charges, i)
-	if first < i || cost == 0 {
+func (g *group) charge(i int, passed bool, at lookup) {
+	c, cost := &g.charges[i], g.sums[i].Cost
+	if g.sums[i].First < i || (cost == 0 && g.results[i].Allowed) {
 		return
 	}
-	b := at(c.Key)
-	if made && c.Limits.counts(cost) {
+	b, made := at(c.Key), g.made(i, passed)
+	switch {
+	case b == nil:
+	case made && c.Limits.counts(cost):
 		*b = b.Settle(c.Limits, g.now).Spend(c.Limits, g.now, cost)
-		return
+	case passed || made || !c.Shadow:
+		*b = b.Moved(g.now)
 	}
-	*b = b.Moved(g.now)
 }
 
 // answer sets the result of charge i.
-func (g *group) answer(i int, made bool, at lookup) {
-	c := &g.charges[i]
-	cost, _ := Total(g.charges, i)
-	g.results[i] = at(c.Key).Settle(c.Limits, g.now).Result(c.Limits, cost, made)
+func (g *group) answer(i int, passed bool, at lookup) {
+	c, first := &g.charges[i], g.sums[i].First
+	b := at(c.Key)
+	if b == nil {
+		g.results[i] = Result{}
+		return
+	}
+	charged := g.results[first].Allowed && g.made(i, passed)
+	g.results[i] = b.Settle(c.Limits, g.now).Result(c.Limits, g.sums[i].Cost, charged)
 }
 
 // shadow does all for one Shadow charge.
 func (g *group) shadow(i int, passed bool, at lookup) {
-	_, first := Total(g.charges, i)
-	made := passed && g.holds(i, at)
-	if first < i {
-		made = passed && g.results[first].Allowed
+	if g.sums[i].First == i {
+		g.results[i].Allowed = g.holds(i, at)
+		g.charge(i, passed, at)
 	}
-	if passed {
-		g.charge(i, made, at)
-	}
-	g.answer(i, made, at)
+	g.answer(i, passed, at)
 }

@@ -35,12 +35,33 @@ func (p *tape) next(n int) int {
 	return int(b) % n
 }
 
-func (p *tape) limits() []bucket.Limit {
+func (p *tape) plan() plan {
 	list := make([]bucket.Limit, 1+p.next(3))
 	for i := range list {
 		list[i] = p.limit()
 	}
-	return list
+	debt := p.next(4) == 0
+	for _, l := range list {
+		debt = debt && l.Refill <= bucket.Interval
+	}
+	return plan{limits: list, debt: debt, most: int64(p.next(3) * p.next(256))}
+}
+
+// zones are where the clocks do what they can.
+var zones = []*time.Location{
+	zone("Europe/Berlin"),
+	zone("America/Havana"),      // set back from 1:00 to midnight
+	zone("Asia/Beirut"),         // set forward at midnight, back from midnight to 23:00
+	zone("Australia/Lord_Howe"), // by half an hour
+	zone("Asia/Kathmandu"),      // 5:45 ahead
+}
+
+func zone(name string) *time.Location {
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return z
 }
 
 func (p *tape) limit() bucket.Limit {
@@ -50,7 +71,17 @@ func (p *tape) limit() bucket.Limit {
 		Per: []time.Duration{
 			time.Millisecond, 7 * time.Millisecond, time.Second, 1001 * time.Millisecond, 10 * time.Second, time.Minute, 24 * time.Hour,
 		}[p.next(7)],
-		Refill: bucket.Refill(p.next(2)),
+		Refill: bucket.Refill(p.next(4)),
+	}
+	if l.Refill == bucket.Sliding {
+		return l
+	}
+	if l.Refill == bucket.Aligned && p.next(4) == 0 {
+		l.Zone = zones[p.next(len(zones))]
+		l.Calendar = bucket.Calendar(1 + p.next(3))
+		l.Per = map[bucket.Calendar]time.Duration{bucket.Day: 24 * time.Hour, bucket.Week: 168 * time.Hour, bucket.Month: 720 * time.Hour}[l.Calendar]
+		l.Burst = l.Tokens * int64(1+p.next(4))
+		return l
 	}
 	switch p.next(8) {
 	case 0:
@@ -113,13 +144,25 @@ func (p *tape) wait(l bucket.Limit, last bucket.Result) time.Duration {
 	}
 }
 
+func mustCompile(t testing.TB, p plan) *bucket.Limits {
+	t.Helper()
+	if !p.debt {
+		return mustLimits(t, p.limits...)
+	}
+	ls, err := bucket.NewDebtLimits(p.most, p.limits...)
+	if err != nil {
+		t.Fatalf("NewDebtLimits(%d, %+v) = %v, want no error", p.most, p.limits, err)
+	}
+	return ls
+}
+
 // run plays a tape on a Bucket and on the oracle.
 func run(t *testing.T, p tape) {
 	t.Helper()
-	versions := [][]bucket.Limit{p.limits(), p.limits(), p.limits()}
-	compiled := make([]*bucket.Limits, len(versions))
-	for i := range versions {
-		compiled[i] = mustLimits(t, versions[i]...)
+	plans := []plan{p.plan(), p.plan(), p.plan()}
+	compiled := make([]*bucket.Limits, len(plans))
+	for i := range plans {
+		compiled[i] = mustCompile(t, plans[i])
 	}
 	var (
 		b    bucket.Bucket
@@ -130,15 +173,18 @@ func run(t *testing.T, p tape) {
 	)
 	for len(p) > 0 {
 		if p.next(12) == 0 {
-			v = p.next(len(versions))
+			v = p.next(len(plans))
 		}
 		l := compiled[v].At(p.next(compiled[v].Len()))
 		now = now.Add(p.wait(l, last))
+		if now.Before(almanacFrom.AddDate(0, 2, 0)) || now.After(almanacTo.AddDate(-1, 0, 0)) {
+			now = epoch
+		}
 		cost := p.cost(l)
 		next, got := b.Take(compiled[v], now, cost)
-		want := o.take(versions[v], now.UnixMicro(), cost)
+		want := o.take(plans[v], now.UnixMicro(), cost)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("Take(%+v, epoch+%v, %d) of %+v, charged under %+v (-want +got):\n%s", versions[v], now.Sub(epoch), cost, b, o.limits, diff)
+			t.Fatalf("Take(%+v, epoch+%v, %d) of %+v, charged under %+v (-want +got):\n%s", plans[v], now.Sub(epoch), cost, b, o.plan, diff)
 		}
 		laws(t, compiled[v], now, cost, b, next, got)
 		b, last = next, got
@@ -149,7 +195,8 @@ func run(t *testing.T, p tape) {
 // any charge.
 func laws(t *testing.T, ls *bucket.Limits, now time.Time, cost int64, b, next bucket.Bucket, r bucket.Result) {
 	t.Helper()
-	if !r.Allowed || cost == 0 {
+	owes := ls.Owes(cost) && !ls.Closed()
+	if !owes && (!r.Allowed || cost == 0) {
 		kept := b
 		if !r.Allowed {
 			kept = b.Moved(now)
@@ -160,6 +207,9 @@ func laws(t *testing.T, ls *bucket.Limits, now time.Time, cost int64, b, next bu
 	}
 	if !r.Allowed {
 		lawRetry(t, ls, now, cost, next, r)
+		return
+	}
+	if ls.Debt() {
 		return
 	}
 	if _, more := next.Take(ls, now, r.Remaining); !more.Allowed {
@@ -184,20 +234,19 @@ func lawRetry(t *testing.T, ls *bucket.Limits, now time.Time, cost int64, b buck
 	if _, again := b.Take(ls, now.Add(r.RetryAfter), cost); !again.Allowed {
 		t.Fatalf("Take(%d) = %+v, and after that wait %+v", cost, r, again)
 	}
-	if slower(ls, now, b) {
+	if fullSooner(now, b, r) {
 		return
 	}
 	if _, again := b.Take(ls, now.Add(r.RetryAfter-time.Microsecond), cost); again.Allowed {
-		t.Fatalf("Take(%d) = %+v, and is allowed a microsecond sooner", cost, r)
+		t.Fatalf("Take(%d) = %+v, and is allowed a microsecond sooner; %+v at %v under %+v", cost, r, b, now, ls.At(r.Limit))
 	}
 }
 
-// slower says that b was charged under limits that fill sooner than ls, and
-// goes by their full moment.
-func slower(ls *bucket.Limits, now time.Time, b bucket.Bucket) bool {
+// fullSooner says that b, denied with r, is full before its limits say so: it
+// was charged under faster ones, or is aligned and the clock was set back.
+func fullSooner(now time.Time, b bucket.Bucket, r bucket.Result) bool {
 	_, full := b.At()
-	_, fullHere := b.Settle(ls, now).At()
-	return fullHere.After(full)
+	return full.Before(now.Add(max(r.RetryAfter, r.FullIn)))
 }
 
 func randomTape(rnd *rand.Rand, n int) tape {

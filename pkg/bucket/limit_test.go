@@ -177,7 +177,7 @@ func TestTicks(t *testing.T) {
 		{(1<<53-1)/7_000_000 + 1, 1000, 7000},
 	} {
 		l.Burst = test.burst
-		want := bucket.Terms{PerMS: 7000, Tokens: 3, Burst: test.burst, Tick: test.tick, Unit: test.unit, Step: 3}
+		want := bucket.Terms{PerMS: 7000, Tokens: 3, Burst: test.burst, Most: test.burst, Tick: test.tick, Unit: test.unit, Step: 3, Slot: 109_375}
 		if diff := cmp.Diff(want, mustLimits(t, l).Terms(0)); diff != "" {
 			t.Errorf("Terms of %+v (-want +got):\n%s", l, diff)
 		}

@@ -7,24 +7,36 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
 
+// A plan is the limits of a bucket, as they are said.
+type plan struct {
+	limits []bucket.Limit
+	debt   bool
+	most   int64 // of debt; 0 is 100 bursts
+}
+
 // An oracle is one bucket in exact rationals. It is written from the
-// definitions: tokens that flow or come with the period, a charge that takes
-// from all limits or none, a full moment after which nothing is remembered. It
-// keeps what is lacking, where the code counts parts and ticks, and is slow
-// and wasteful on purpose.
+// definitions: tokens that flow or come with a period or leave with a charge, a
+// charge that takes from all limits or none, a full moment after which nothing
+// is remembered. It keeps what is lacking, where the code counts parts and
+// ticks, and is slow and wasteful on purpose.
 type oracle struct {
-	limits []bucket.Limit // of the last charge
-	at     int64          // µs, of the last charge
+	plan         // of the last charge
+	at     int64 // µs, of the last charge
 	fullAt int64
 	lacks  []lack
 }
 
 // A lack is how far one limit is from full: with Interval a whole number, and
-// the moment its period began.
+// the moment its period began; with Sliding the sum of its groups.
 type lack struct {
 	tokens *big.Rat
 	begun  int64
+	groups []charged
 }
+
+// Charged is the tokens of charges that count as made at the last of them, all
+// within a 64th of a period after the first.
+type charged struct{ first, last, tokens int64 }
 
 func rat(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
 
@@ -50,26 +62,41 @@ func (o oracle) moved(now int64) oracle {
 		return o
 	}
 	by := o.at - now
-	m := oracle{limits: o.limits, at: now, fullAt: o.fullAt - by}
+	m := oracle{plan: o.plan, at: now, fullAt: o.fullAt - by}
 	for _, k := range o.lacks {
-		m.lacks = append(m.lacks, lack{k.tokens, k.begun - by})
+		moved := lack{tokens: k.tokens, begun: k.begun - by}
+		for _, g := range k.groups {
+			moved.groups = append(moved.groups, charged{g.first - by, g.last - by, g.tokens})
+		}
+		m.lacks = append(m.lacks, moved)
 	}
 	return m
 }
 
-// lacking is what each of limits lacks at now.
-func (o oracle) lacking(limits []bucket.Limit, now int64) []lack {
+// lacking is what each limit of p lacks at now.
+func (o oracle) lacking(p plan, now int64) []lack {
 	o = o.moved(now)
-	lacks := make([]lack, len(limits))
-	from := o.from(limits)
-	for i, l := range limits {
-		lacks[i] = lack{rat(0), now}
+	lacks := make([]lack, len(p.limits))
+	from := o.from(p.limits)
+	for i, l := range p.limits {
+		lacks[i] = lack{tokens: rat(0), begun: now}
 		if now < o.fullAt && from[i] >= 0 {
-			old := from[i]
-			lacks[i] = later(l, o.under(l, old), o.at, now)
+			lacks[i] = later(l, o.under(l, p.owed(l), from[i]), o.at, now)
 		}
 	}
 	return lacks
+}
+
+// owed is the most that may be spent of l.
+func (p plan) owed(l bucket.Limit) int64 {
+	switch {
+	case !p.debt || l.Tokens == 0:
+		return burst(l)
+	case p.most == 0:
+		return 101 * burst(l)
+	default:
+		return burst(l) + p.most
+	}
 }
 
 // from pairs limits with those of the last charge.
@@ -99,38 +126,114 @@ func (o oracle) from(limits []bucket.Limit) []int {
 }
 
 // under is what l lacks at the last charge, having come in place of the limit
-// at j: the whole tokens spent up to the new burst, and what is under way
+// at j: the whole tokens spent up to the most it may, and what is under way
 // only where the new limit brings tokens at the same moments.
-func (o oracle) under(l bucket.Limit, j int) lack {
+func (o oracle) under(l bucket.Limit, most int64, j int) lack {
 	old, was := o.limits[j], o.lacks[j]
 	spent := rat(roundUp(was.tokens))
 	owed := spent
-	if most := rat(burst(l)); owed.Cmp(most) > 0 {
+	if most := rat(most); owed.Cmp(most) > 0 {
 		owed = most
 	}
-	if owed.Sign() == 0 || old.Refill != l.Refill || old.Per != l.Per {
-		return lack{owed, o.at}
+	if l.Refill == bucket.Sliding && owed.Sign() > 0 {
+		n := owed.Num().Int64()
+		if old.Refill != l.Refill {
+			return lack{tokens: owed, groups: []charged{{o.at, o.at, n}}}
+		}
+		groups := was.groups
+		if old.Per != l.Per {
+			groups = regroup(l, groups, o.at)
+		}
+		return slidden(newest(groups, n))
 	}
-	if l.Refill == bucket.Interval {
-		return lack{owed, was.begun}
+	if owed.Sign() == 0 || old.Refill != l.Refill || old.Per != l.Per {
+		return lack{tokens: owed, begun: o.at}
+	}
+	if l.Refill != bucket.Greedy {
+		return lack{tokens: owed, begun: was.begun}
 	}
 	if old.Tokens != l.Tokens {
-		return lack{owed, o.at}
+		return lack{tokens: owed, begun: o.at}
 	}
 	fraction := new(big.Rat).Sub(spent, was.tokens)
-	return lack{new(big.Rat).Sub(owed, fraction), o.at}
+	return lack{tokens: new(big.Rat).Sub(owed, fraction), begun: o.at}
+}
+
+// slot is the time within which charges are one.
+func slot(l bucket.Limit) int64 { return (l.Per.Microseconds() + 63) / 64 }
+
+func slidden(groups []charged) lack {
+	k := lack{tokens: rat(0), groups: groups}
+	for _, g := range groups {
+		k.tokens.Add(k.tokens, rat(g.tokens))
+	}
+	return k
+}
+
+// regroup brings groups under another period.
+func regroup(l bucket.Limit, groups []charged, at int64) []charged {
+	var merged []charged
+	for _, g := range groups {
+		if g.last+l.Per.Microseconds() <= at {
+			continue
+		}
+		if n := len(merged) - 1; n >= 0 && g.last < merged[n].first+slot(l) {
+			merged[n] = charged{merged[n].first, g.last, merged[n].tokens + g.tokens}
+			continue
+		}
+		merged = append(merged, charged{g.last, g.last, g.tokens})
+	}
+	return merged
+}
+
+// newest is the last n tokens of groups.
+func newest(groups []charged, n int64) []charged {
+	var kept []charged
+	for i := len(groups) - 1; i >= 0 && n > 0; i-- {
+		g := groups[i]
+		g.tokens = min(g.tokens, n)
+		n -= g.tokens
+		kept = append([]charged{g}, kept...)
+	}
+	return kept
 }
 
 // later lets the time from at to now pass over k.
 func later(l bucket.Limit, k lack, at, now int64) lack {
 	if l.Refill == bucket.Greedy {
 		came := new(big.Rat).Mul(rat(now-at), rate(l))
-		return lack{atLeast0(new(big.Rat).Sub(k.tokens, came)), now}
+		return lack{tokens: atLeast0(new(big.Rat).Sub(k.tokens, came)), begun: now}
 	}
-	for k.tokens.Sign() > 0 && k.begun+l.Per.Microseconds() <= now {
-		k = lack{atLeast0(new(big.Rat).Sub(k.tokens, rat(l.Tokens))), k.begun + l.Per.Microseconds()}
+	if l.Refill == bucket.Sliding {
+		var groups []charged
+		for _, g := range k.groups {
+			if g.last+l.Per.Microseconds() > now {
+				groups = append(groups, g)
+			}
+		}
+		return slidden(groups)
+	}
+	for k.tokens.Sign() > 0 {
+		comes := comes(l, k, at)
+		if comes > now {
+			break
+		}
+		k, at = lack{tokens: atLeast0(new(big.Rat).Sub(k.tokens, rat(l.Tokens))), begun: comes}, comes
 	}
 	return k
+}
+
+// comes is when the next tokens come after at, with a period.
+func comes(l bucket.Limit, k lack, at int64) int64 {
+	switch {
+	case l.Refill == bucket.Interval:
+		return k.begun + l.Per.Microseconds()
+	case l.Calendar != 0:
+		return beginning(l.Zone, l.Calendar, at)
+	default:
+		next := new(big.Rat).SetFrac64(at, l.Per.Microseconds())
+		return (floor(next) + 1) * l.Per.Microseconds()
+	}
 }
 
 func atLeast0(r *big.Rat) *big.Rat {
@@ -146,57 +249,91 @@ func left(l bucket.Limit, k lack) int64 { return floor(new(big.Rat).Sub(rat(burs
 // until is the µs until l has n tokens, n being at most its burst.
 func until(l bucket.Limit, k lack, n, now int64) int64 {
 	missing := atLeast0(new(big.Rat).Sub(k.tokens, rat(burst(l)-n)))
-	switch {
-	case missing.Sign() == 0:
+	if missing.Sign() == 0 {
 		return 0
-	case l.Refill == bucket.Interval:
-		periods := roundUp(missing.Quo(missing, rat(l.Tokens)))
-		return k.begun + periods*l.Per.Microseconds() - now
-	default:
+	}
+	if l.Refill == bucket.Greedy {
 		return roundUp(missing.Quo(missing, rate(l)))
 	}
+	if l.Refill == bucket.Sliding {
+		for _, g := range k.groups {
+			if missing.Sub(missing, rat(g.tokens)).Sign() <= 0 {
+				return g.last + l.Per.Microseconds() - now
+			}
+		}
+	}
+	at := now
+	for ; missing.Sign() > 0; missing.Sub(missing, rat(l.Tokens)) {
+		at = comes(l, k, at)
+		k.begun = at
+	}
+	return at - now
 }
 
 // take charges o and answers.
-func (o *oracle) take(limits []bucket.Limit, now, cost int64) bucket.Result {
-	lacks := o.lacking(limits, now)
+func (o *oracle) take(p plan, now, cost int64) bucket.Result {
+	lacks := o.lacking(p, now)
 	best := bucket.Result{Allowed: true}
-	for i, l := range limits {
-		r := answer(l, lacks[i], now, cost)
-		r.Limit = i
-		if !r.Allowed && (best.Allowed || r.RetryAfter > best.RetryAfter) {
-			best = r
+	for i, l := range p.limits {
+		if room(l, lacks[i], p.need(cost)) {
+			continue
 		}
+		best.Allowed = false
 	}
-	if !best.Allowed {
+	allowed := best.Allowed
+	switch owes := p.debt && cost > 0; {
+	case cost != 0 && !hasRateZero(p.limits) && (allowed || owes):
+		o.spend(p, lacks, now, cost)
+		lacks = o.lacking(p, now)
+	case !allowed:
 		*o = o.moved(now)
-		return best
 	}
-	if cost != 0 && !hasRateZero(limits) {
-		o.spend(limits, lacks, now, cost)
-		lacks = o.lacking(limits, now)
-	}
-	for i, l := range limits {
-		r := answer(l, lacks[i], now, 0)
+	for i, l := range p.limits {
+		need := p.need(cost)
+		if allowed {
+			need = 0
+		}
+		r := answer(l, lacks[i], now, need)
 		r.Limit = i
-		if i == 0 || r.Remaining < best.Remaining || (r.Remaining == best.Remaining && r.FullIn > best.FullIn) {
+		if i == 0 || decides(r, best) {
 			best = r
 		}
 	}
 	return best
 }
 
-func answer(l bucket.Limit, k lack, now, cost int64) bucket.Result {
+// need is the tokens that must be there.
+func (p plan) need(cost int64) int64 {
+	if p.debt && cost >= 0 {
+		return 1
+	}
+	return max(cost, 0)
+}
+
+func decides(r, best bucket.Result) bool {
+	switch {
+	case r.Allowed != best.Allowed:
+		return best.Allowed
+	case !r.Allowed:
+		return r.RetryAfter > best.RetryAfter
+	default:
+		return r.Remaining < best.Remaining || (r.Remaining == best.Remaining && r.FullIn > best.FullIn)
+	}
+}
+
+func room(l bucket.Limit, k lack, need int64) bool { return need == 0 || need <= left(l, k) }
+
+func answer(l bucket.Limit, k lack, now, need int64) bucket.Result {
 	r := bucket.Result{
-		Allowed: cost <= 0 || cost <= left(l, k), Remaining: left(l, k),
+		Allowed: room(l, k, need), Remaining: max(left(l, k), 0),
 		FullIn: time.Duration(until(l, k, burst(l), now)) * time.Microsecond,
 	}
 	switch {
 	case r.Allowed:
-	case cost > burst(l):
+	case need > burst(l):
 		r.RetryAfter = bucket.Never
 	default:
-		r.RetryAfter = time.Duration(until(l, k, cost, now)) * time.Microsecond
+		r.RetryAfter = time.Duration(until(l, k, need, now)) * time.Microsecond
 	}
 	return r
 }
@@ -210,16 +347,61 @@ func hasRateZero(limits []bucket.Limit) bool {
 	return false
 }
 
-func (o *oracle) spend(limits []bucket.Limit, lacks []lack, now, cost int64) {
-	*o = oracle{limits: limits, at: now, fullAt: now}
-	for i, l := range limits {
-		k := lacks[i]
-		if k.tokens.Sign() == 0 {
-			k.begun = now
-		}
-		k.tokens = atLeast0(new(big.Rat).Add(k.tokens, rat(cost)))
+func (o *oracle) spend(p plan, lacks []lack, now, cost int64) {
+	*o = oracle{plan: p, at: now, fullAt: now}
+	for i, l := range p.limits {
+		k := spent(l, lacks[i], now, cost, p.owed(l))
 		o.lacks = append(o.lacks, k)
 		full := (until(l, k, burst(l), now) + 999) / 1000 * 1000 // kept in whole ms after at
 		o.fullAt = max(o.fullAt, now+full)
 	}
+}
+
+// spent is k with cost more spent, up to most.
+func spent(l bucket.Limit, k lack, now, cost, most int64) lack {
+	whole := rat(roundUp(k.tokens))
+	fraction := new(big.Rat).Sub(whole, k.tokens)
+	after := new(big.Rat).Add(whole, rat(cost))
+	switch {
+	case after.Sign() <= 0:
+		return lack{tokens: rat(0), begun: now}
+	case after.Cmp(rat(most)) > 0:
+		after = rat(most)
+	}
+	if l.Refill == bucket.Sliding {
+		return slide(l, k, now, after.Num().Int64()-whole.Num().Int64())
+	}
+	if k.tokens.Sign() == 0 {
+		k.begun = now
+	}
+	return lack{tokens: after.Sub(after, fraction), begun: k.begun}
+}
+
+// slide charges or gives back to the newest.
+func slide(l bucket.Limit, k lack, now, cost int64) lack {
+	if cost <= 0 {
+		var sum int64
+		for _, g := range k.groups {
+			sum += g.tokens
+		}
+		return slidden(oldest(k.groups, sum+cost))
+	}
+	groups := append([]charged(nil), k.groups...)
+	if n := len(groups) - 1; n >= 0 && now < groups[n].first+slot(l) {
+		groups[n] = charged{groups[n].first, now, groups[n].tokens + cost}
+		return slidden(groups)
+	}
+	return slidden(append(groups, charged{now, now, cost}))
+}
+
+// oldest is the first n tokens of groups.
+func oldest(groups []charged, n int64) []charged {
+	var kept []charged
+	for _, g := range groups {
+		if g.tokens = min(g.tokens, n); g.tokens > 0 {
+			kept = append(kept, g)
+		}
+		n -= g.tokens
+	}
+	return kept
 }

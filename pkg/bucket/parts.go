@@ -10,8 +10,14 @@ type Part struct {
 	// Aux is how far the next tokens are on their way. With Greedy it is
 	// fraction × Tick + phase: the fraction of a token, in parts of which a
 	// token has Unit, and the µs of the running tick that have passed. With
-	// Interval it is the µs since the period began. It is 0 where Spent is.
+	// Interval it is the µs since the period began, with Aligned nothing.
+	// With Sliding it is the µs since the first charge of the newest entry, at
+	// most Slot, which says that the next charge makes an entry of its own.
+	// It is 0 where Spent is.
 	Aux int64
+	// Log is the charges of a Sliding limit, the oldest first, whose Tokens
+	// are Spent in sum. No entry is in the future or a period old.
+	Log []Entry
 }
 
 // FromParts returns the Bucket, settled at now, that lacks parts[i] under
@@ -21,7 +27,7 @@ func FromParts(ls *Limits, now time.Time, parts []Part) Bucket {
 	b := blank(ls, now.UnixMicro())
 	for i := range ls.list {
 		if i < len(parts) {
-			b.set(i, ls.list[i].possible(parts[i]))
+			b.set(i, ls.list[i].possible(parts[i], b.at))
 		}
 	}
 	return b.kept()
@@ -44,8 +50,12 @@ func (b Bucket) Parts(ls *Limits) []Part {
 // does the arithmetic of this package elsewhere. All are below 2^53.
 //
 // A script that finds a Part written under other terms keeps Spent, up to
-// Burst, and drops Aux unless Refill and PerMS are the same and, with Greedy,
+// Most, and drops Aux unless Refill and PerMS are the same and, with Greedy,
 // Tokens and Tick too: only then do the next tokens come at the same moments.
+// From a Sliding limit to another it keeps the Log: the newest entries, up to
+// Burst; under another PerMS without those that are a period old at the last
+// charge, and those that follow the first of a slot within Slot merged into
+// the last of them. Another mode becomes one entry at the last charge.
 //
 // Where Tick is 1000, a Greedy limit that is about to be charged or given back
 // to starts from full, Spent and Aux 0, if what it lacks has come by now though
@@ -53,35 +63,42 @@ func (b Bucket) Parts(ls *Limits) []Part {
 //
 //	Spent × Unit − fraction ≤ phase × (Step div Tick) + phase × (Step mod Tick) div Tick
 type Terms struct {
-	Name   uint32 // a hash of the limit's name, 0 without one
-	Refill Refill
-	PerMS  int64 // the period, ms
-	Tokens int64 // what comes back in a period; 0 denies every charge
-	Burst  int64
-	Tick   int64 // µs: time is counted in whole ticks, 1 or 1000
-	Unit   int64 // the parts of one token
-	Step   int64 // the parts that come with each tick
+	Name     uint32 // a hash of the limit's name, 0 without one
+	Refill   Refill
+	Calendar Calendar // with which Starts says when periods begin
+	PerMS    int64    // the period, ms
+	Tokens   int64    // what comes back in a period; 0 denies every charge
+	Burst    int64
+	Most     int64 // what may be spent: more than Burst where there may be debt
+	Tick     int64 // µs: time is counted in whole ticks, 1 or 1000
+	Unit     int64 // the parts of one token
+	Step     int64 // the parts that come with each tick
+	Slot     int64 // µs: charges that follow the first within it are one entry
 }
 
 // Terms returns the numbers of limit i. Tick, Unit and Step are of use with
-// Greedy only; Step is 0 with a rate of 0.
+// Greedy only, Slot with Sliding; Step is 0 with a rate of 0.
 func (ls *Limits) Terms(i int) Terms {
 	l := &ls.list[i]
 	return Terms{
-		Name: l.name, Refill: l.Refill, PerMS: l.perMS, Tokens: l.Tokens,
-		Burst: l.burst, Tick: l.tick, Unit: l.unit, Step: l.step,
+		Name: l.name, Refill: l.Refill, Calendar: l.Calendar, PerMS: l.perMS, Tokens: l.Tokens,
+		Burst: l.burst, Most: l.most, Tick: l.tick, Unit: l.unit, Step: l.step, Slot: l.slot,
 	}
 }
 
-func (l *limit) possible(p Part) Part {
-	p.Spent = min(max(p.Spent, 0), l.burst)
+func (l *limit) possible(p Part, at int64) Part {
+	p.Spent = min(max(p.Spent, 0), l.most)
 	if p.Spent == 0 {
 		return Part{}
 	}
 	end := l.unit * l.tick
-	if l.Refill == Interval {
+	switch l.Refill {
+	case Interval:
 		end = l.perUS
+	case Aligned:
+		end = 1
+	case Sliding:
+		return l.logged(p, at)
 	}
-	p.Aux = min(max(p.Aux, 0), end-1)
-	return p
+	return Part{Spent: p.Spent, Aux: min(max(p.Aux, 0), end-1)}
 }

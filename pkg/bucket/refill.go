@@ -1,37 +1,95 @@
 package bucket
 
-// refill returns p after elapsed µs.
-func (l *limit) refill(p Part, elapsed int64) Part {
-	if elapsed >= l.wait(p, p.Spent) {
+// refill returns p, which stands at the moment at, as it stands at now.
+func (l *limit) refill(p Part, at, now int64) Part {
+	elapsed := now - at
+	if elapsed >= l.wait(p, at, p.Spent) {
 		return Part{}
 	}
-	if l.Refill == Interval {
+	switch l.Refill {
+	case Greedy:
+		// Less than Spent tokens have come, so that none of this reaches 2^53.
+		since := elapsed + p.Aux%l.tick
+		parts := p.Aux/l.tick + since/l.tick*l.step
+		return Part{Spent: p.Spent - parts/l.unit, Aux: parts%l.unit*l.tick + since%l.tick}
+	case Interval:
 		since := elapsed + p.Aux
 		return Part{Spent: p.Spent - since/l.perUS*l.Tokens, Aux: since % l.perUS}
+	case Aligned:
+		return Part{Spent: p.Spent - l.begun(at, now)*l.Tokens}
+	default:
+		p.Aux = min(p.Aux+elapsed, l.slot)
+		return p.since(now - l.perUS)
 	}
-	// Less than Spent tokens have come, so that none of this reaches 2^53.
-	since := elapsed + p.Aux%l.tick
-	parts := p.Aux/l.tick + since/l.tick*l.step
-	return Part{Spent: p.Spent - parts/l.unit, Aux: parts%l.unit*l.tick + since%l.tick}
 }
 
-// wait returns the µs until n of the spent tokens of p are back, n being at
-// most p.Spent.
-func (l *limit) wait(p Part, n int64) int64 {
+// wait returns the µs from the moment at, where p stands, until n of its spent
+// tokens are back, n being at most p.Spent.
+func (l *limit) wait(p Part, at, n int64) int64 {
 	if n <= 0 || l.Tokens == 0 {
 		return 0
 	}
-	if l.Refill == Interval {
+	switch l.Refill {
+	case Greedy:
+		return ceil(n*l.unit-p.Aux/l.tick, l.step)*l.tick - p.Aux%l.tick
+	case Interval:
 		return ceil(n, l.Tokens)*l.perUS - p.Aux
+	case Aligned:
+		return l.begin(at, ceil(n, l.Tokens)) - at
+	default:
+		return p.leaves(n) + l.perUS - at
 	}
-	return ceil(n*l.unit-p.Aux/l.tick, l.step)*l.tick - p.Aux%l.tick
+}
+
+// begun returns how many aligned periods have begun after from, up to to; with
+// a calendar no more than refill the largest burst.
+func (l *limit) begun(from, to int64) int64 {
+	if l.Calendar == 0 {
+		return quotient(to, l.perUS) - quotient(from, l.perUS)
+	}
+	var n int64
+	for n <= maxPeriods {
+		if from = l.next(from); from > to {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// begin returns the moment when the nth aligned period after at begins.
+func (l *limit) begin(at, n int64) int64 {
+	if l.Calendar == 0 {
+		return (quotient(at, l.perUS) + n) * l.perUS
+	}
+	for range n {
+		at = l.next(at)
+	}
+	return at
+}
+
+// spend returns p, at the moment at, with cost more tokens spent: as many as
+// there are, or as can be given back.
+func (l *limit) spend(p Part, at, cost int64) Part {
+	p = l.capped(p)
+	spent := max(min(p.Spent+clamp(cost), l.most), 0)
+	switch {
+	case spent == 0:
+		return Part{}
+	case l.Refill == Sliding && spent > p.Spent:
+		return p.add(at, spent-p.Spent, l.slot)
+	case l.Refill == Sliding:
+		return p.giveBack(p.Spent-spent, l.slot)
+	}
+	p.Spent = spent
+	return p
 }
 
 // capped returns p, about to be charged, without what came beyond full in the
 // running tick. Those parts are not counted before the tick ends, and then must
 // not make up for what is charged now: tokens would come early.
 func (l *limit) capped(p Part) Part {
-	if l.Refill == Interval || l.tick == 1 || p.Spent == 0 {
+	if l.tick == 1 || l.Refill != Greedy || p.Spent == 0 {
 		return p
 	}
 	phase := p.Aux % l.tick
@@ -44,12 +102,20 @@ func (l *limit) capped(p Part) Part {
 }
 
 // adopt returns p, written under old, as what l lacks at the same moment.
-func (l *limit) adopt(old *limit, p Part) Part {
-	p.Spent = min(p.Spent, l.burst)
-	if p.Spent == 0 || !l.keeps(old) {
-		p.Aux = 0
+func (l *limit) adopt(old *limit, p Part, at int64) Part {
+	spent := min(p.Spent, l.most)
+	switch {
+	case spent == 0:
+		return Part{}
+	case l.Refill != old.Refill && l.Refill == Sliding:
+		return Part{Spent: spent, Log: []Entry{{at, spent}}}
+	case l.Refill == Sliding:
+		return l.adoptLog(old, p, at)
+	case l.keeps(old):
+		return Part{Spent: spent, Aux: p.Aux}
+	default:
+		return Part{Spent: spent}
 	}
-	return p
 }
 
 // keeps says that what was under way under old counts under l as well: l
@@ -58,14 +124,14 @@ func (l *limit) keeps(old *limit) bool {
 	if l.Refill != old.Refill || l.perMS != old.perMS {
 		return false
 	}
-	return l.Refill == Interval || (l.Tokens == old.Tokens && l.tick == old.tick)
+	return l.Refill != Greedy || (l.Tokens == old.Tokens && l.tick == old.tick)
 }
 
 // match returns for each of ls the place of the limit in old that it goes on
 // from, by name, else period, else place; or -1.
 func (ls *Limits) match(old *Limits) [MaxLimits]int8 {
 	from := inPlace
-	if ls == old {
+	if ls.Same(old) {
 		return from
 	}
 	for i := range from {
@@ -92,3 +158,11 @@ var inPlace = [MaxLimits]int8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 
 
 // ceil returns a/b rounded up, for a > 0 and b > 0.
 func ceil(a, b int64) int64 { return (a-1)/b + 1 }
+
+// quotient returns a/b rounded down, for b > 0.
+func quotient(a, b int64) int64 {
+	if a < 0 {
+		return -ceil(-a, b)
+	}
+	return a / b
+}

@@ -29,12 +29,13 @@ type Result struct {
 	// one with the longest wait, when allowed the one with the fewest tokens
 	// left, then the longest to full, then the first.
 	Limit int
-	// Remaining is the whole tokens left under that limit.
+	// Remaining is the whole tokens left under that limit; 0 in debt.
 	Remaining int64
 	// RetryAfter is the wait until the cost is there. 0 when allowed, Never
-	// if no wait would help. Where the limits became slower since the bucket
-	// was charged it may be longer than need be, and so may FullIn: the bucket
-	// is full once it would have been under the old ones.
+	// if no wait would help. It may be longer than need be, and so may FullIn,
+	// where the limits became slower since the bucket was charged: it is full
+	// once it would have been under the old ones. So too under Aligned after
+	// the clock was set back, which does not put off the moment of being full.
 	RetryAfter time.Duration
 	// FullIn is the time until that limit is full.
 	FullIn time.Duration
@@ -43,8 +44,10 @@ type Result struct {
 	Err error
 }
 
-// Result describes b, settled, for a charge of cost. With charged, cost has
-// been taken already (or was 0); without, it is what b would lack for it.
+// Result describes b, settled, for a charge of cost. With charged there was
+// room and cost has been taken already (or was 0); without, it is what b
+// lacks for it. What was taken without there being room, as debt, is not
+// charged in this sense.
 func (b Bucket) Result(ls *Limits, cost int64, charged bool) Result {
 	best := Result{Allowed: true}
 	for i := range ls.list {
@@ -72,14 +75,14 @@ func (r Result) Tighter(o Result) bool {
 
 func (b Bucket) result(ls *Limits, i int, cost int64, charged bool) Result {
 	l, p := &ls.list[i], b.part(i)
-	left := l.burst - p.Spent
-	r := Result{Allowed: true, Limit: i, Remaining: left, FullIn: micros(l.wait(p, p.Spent))}
-	if charged || cost <= left || cost <= 0 {
+	left, need := l.burst-p.Spent, ls.need(cost)
+	r := Result{Allowed: true, Limit: i, Remaining: max(left, 0), FullIn: micros(l.wait(p, b.at, p.Spent))}
+	if charged || need <= left || need == 0 {
 		return r
 	}
 	r.Allowed, r.RetryAfter = false, Never
-	if cost <= l.burst {
-		r.RetryAfter = micros(l.wait(p, cost-left))
+	if need <= l.burst {
+		r.RetryAfter = micros(l.wait(p, b.at, need-left))
 	}
 	return r
 }

@@ -35,7 +35,7 @@ func slowRun(t *testing.T, l bucket.Limit, rnd *rand.Rand) {
 	o, now, last := oracle{}, epoch, bucket.Result{}
 	for range 300 {
 		now = now.Add(slowWait(l, rnd, last))
-		lacks := o.lacking([]bucket.Limit{l}, now.UnixMicro())
+		lacks := o.lacking(plan{limits: []bucket.Limit{l}}, now.UnixMicro())
 		settled := b.Settle(ls, now)
 		got := settled.Result(ls, 0, true).Remaining
 		most := left(l, lacks[0])
@@ -52,7 +52,7 @@ func slowRun(t *testing.T, l bucket.Limit, rnd *rand.Rand) {
 		next, r := b.Take(ls, now, cost)
 		laws(t, ls, now, cost, b, next, r)
 		if r.Allowed && cost > 0 {
-			o.spend([]bucket.Limit{l}, lacks, now.UnixMicro(), cost)
+			o.spend(plan{limits: []bucket.Limit{l}}, lacks, now.UnixMicro(), cost)
 		}
 		b, last = next, r
 	}

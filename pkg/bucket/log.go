@@ -1,0 +1,134 @@
+package bucket
+
+import "slices"
+
+// An Entry is what a Sliding limit remembers of its charges: tokens that were
+// taken at one moment, or within a 64th of a period before it.
+type Entry struct {
+	At     int64 // µs since the Unix epoch
+	Tokens int64 // above 0
+}
+
+// The logs that these methods get are shared, and never assigned to.
+
+// since returns p without the entries of up to the moment.
+func (p Part) since(moment int64) Part {
+	for len(p.Log) > 0 && p.Log[0].At <= moment {
+		p.Spent -= p.Log[0].Tokens
+		p.Log = p.Log[1:]
+	}
+	return p
+}
+
+// leaves returns the moment of the charge whose tokens, with those before it,
+// are n or more.
+func (p Part) leaves(n int64) int64 {
+	for _, e := range p.Log {
+		if n -= e.Tokens; n <= 0 {
+			return e.At
+		}
+	}
+	return 0
+}
+
+// add returns p with tokens taken at the moment at, which is no earlier than
+// any before. A charge in the newest entry's slot makes it one of its moment.
+func (p Part) add(at, tokens, slot int64) Part {
+	log := make([]Entry, len(p.Log), len(p.Log)+1)
+	copy(log, p.Log)
+	p.Spent += tokens
+	if n := len(log); n > 0 && p.Aux < slot {
+		log[n-1] = Entry{at, log[n-1].Tokens + tokens}
+	} else {
+		log, p.Aux = append(log, Entry{at, tokens}), 0
+	}
+	p.Log = log
+	return p
+}
+
+// giveBack returns p without so many of the tokens that were taken last.
+func (p Part) giveBack(tokens, slot int64) Part {
+	p.Spent -= tokens
+	n := len(p.Log)
+	for n > 0 && p.Log[n-1].Tokens <= tokens {
+		n--
+		tokens -= p.Log[n].Tokens
+		p.Aux = slot
+	}
+	p.Log = p.Log[:n:n]
+	if n > 0 && tokens > 0 {
+		p.Log = slices.Clone(p.Log)
+		p.Log[n-1].Tokens -= tokens
+	}
+	return p
+}
+
+// shifted returns p with all its charges so many µs earlier.
+func (p Part) shifted(by int64) Part {
+	p.Log = slices.Clone(p.Log)
+	for i := range p.Log {
+		p.Log[i].At -= by
+	}
+	return p
+}
+
+// adoptLog returns p, of the sliding limit old, under l. The charges stay
+// where they were. With another period, those of one of its slots are merged;
+// what exceeds a lower burst is taken from the oldest, so that nothing comes
+// back sooner than the charges that are left allow.
+func (l *limit) adoptLog(old *limit, p Part, at int64) Part {
+	if l.perMS != old.perMS {
+		p = p.since(at-l.perUS).regrouped(at, l.slot)
+	}
+	over := p.Spent - l.burst
+	if over <= 0 {
+		return p
+	}
+	p.Spent = l.burst
+	n := 0
+	for p.Log[n].Tokens <= over {
+		over -= p.Log[n].Tokens
+		n++
+	}
+	p.Log = p.Log[n:]
+	if over > 0 {
+		p.Log = slices.Clone(p.Log)
+		p.Log[0].Tokens -= over
+	}
+	return p
+}
+
+// regrouped returns p, at the moment at, with its entries merged by slots that
+// begin with the first entry in them.
+func (p Part) regrouped(at, slot int64) Part {
+	log, first := make([]Entry, 0, len(p.Log)), int64(0)
+	for _, e := range p.Log {
+		if n := len(log); n > 0 && e.At-first < slot {
+			log[n-1] = Entry{e.At, log[n-1].Tokens + e.Tokens}
+			continue
+		}
+		log, first = append(log, e), e.At
+	}
+	if len(log) == 0 {
+		return Part{}
+	}
+	return Part{Spent: p.Spent, Aux: min(at-first, slot), Log: log}
+}
+
+// logged returns p, at the moment at, with a log that l can have: with one
+// charge at that moment if its own is not.
+func (l *limit) logged(p Part, at int64) Part {
+	p.Aux = min(max(p.Aux, 0), l.slot)
+	last, sum := at-l.perUS, int64(0)
+	for _, e := range p.Log {
+		if e.At <= last || e.At > at || e.Tokens <= 0 || e.Tokens > p.Spent {
+			sum = -1
+			break
+		}
+		last, sum = e.At, sum+e.Tokens
+	}
+	if sum != p.Spent {
+		return Part{Spent: p.Spent, Log: []Entry{{at, p.Spent}}}
+	}
+	return p
+}
