@@ -1,13 +1,36 @@
 package identity
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 )
 
 // jwtFilter is the filter whose metadata has the payloads of verified tokens,
 // each under the name that its provider gave it.
 const jwtFilter = "envoy.filters.http.jwt_authn"
+
+// Claims returns the payload of a request's verified token. Of several, the
+// first by name that has a claim is the one whose claim it is. The map may be
+// a's own, and is nil if there is none.
+func Claims(a *Attributes) map[string]any {
+	payloads := a.Metadata[jwtFilter]
+	var all map[string]any
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(payloads))) {
+		payload, ok := payloads[name].(map[string]any)
+		switch {
+		case !ok:
+		case len(payloads) == 1:
+			return payload
+		case all == nil:
+			all = maps.Clone(payload)
+		default:
+			maps.Copy(all, payload)
+		}
+	}
+	return all
+}
 
 // findClaim returns the value at path in the payload that is named provider,
 // else in the first by name that has one; "" if there is none.

@@ -9,6 +9,7 @@ package identity
 import (
 	"fmt"
 	"net/netip"
+	"time"
 )
 
 // Attributes are what the proxy told us of one request. They are read only
@@ -18,6 +19,16 @@ type Attributes struct {
 	// Path is the target as it came, query included, nothing decoded.
 	Path string
 	Host string
+	// Scheme is http or https, Protocol such as HTTP/1.1. Empty ones are not
+	// known.
+	Scheme, Protocol string
+	// ID is the proxy's own name for the request.
+	ID string
+	// Size is the length of the body in bytes, 0 or below where it is not
+	// known.
+	Size int64
+	// Time is when the request came. The zero Time is not known.
+	Time time.Time
 	// Headers holds each header by its lower-case name; lines of one name are
 	// joined by ",". Names with a leading colon may be there.
 	Headers map[string]string
