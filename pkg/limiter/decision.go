@@ -18,9 +18,12 @@ type Decision struct {
 	Applied []policy.Applied
 	Results []bucket.Result
 	// Deciding is the place of the rule that decided, -1 if none did. It is
-	// never a shadow rule's. With the Reason StoreDown and a denial it is the
+	// never a shadow rule's. With the Reason Unlimited it is the place of the
+	// first rule without limits, which has no Outcome. With the Reason StoreDown and a denial it is the
 	// place of a rule whose on_error is deny, and its Result means nothing.
 	Deciding int
+	// Failures are the Match's.
+	Failures []policy.Failure
 	// Refusal is set with the Reason Refused.
 	Refusal *policy.Refusal
 	// Local says that the local store answered for at least one rule.
@@ -42,12 +45,13 @@ const (
 	Refused                     // an identity was missing
 	StoreDown                   // no store answered, and the rules' on_error allowed; or it denied
 	Canceled                    // the caller went away before the store answered
+	Unlimited                   // rules applied, and none of them limits this request
 	UnknownDomain               // no policy is for this request
 )
 
 var reasons = [...]string{
 	NoRule: "no_rule", Exempt: "exempt", Within: "within", OverLimit: "over_limit",
-	Refused: "refused", StoreDown: "store_down", Canceled: "canceled", UnknownDomain: "unknown_domain",
+	Refused: "refused", StoreDown: "store_down", Canceled: "canceled", Unlimited: "unlimited", UnknownDomain: "unknown_domain",
 }
 
 // String returns the reason's label.
@@ -80,11 +84,11 @@ func (d *Decision) ShadowDenied(i int) bool {
 // Tightest returns the place, from from up to but not including to, of the
 // rule that decides among those: denied the longest wait, allowed the fewest
 // tokens left, then the longest to full, then the first. It is -1 if none of
-// them has a result and is not in shadow.
+// them has limits and a result and is not in shadow.
 func (d *Decision) Tightest(from, to int) int {
 	best := -1
 	for i := from; i < min(to, len(d.Results)); i++ {
-		if d.Applied[i].Shadow || d.Results[i].Err != nil {
+		if d.Applied[i].Shadow || d.Applied[i].Unlimited || d.Results[i].Err != nil {
 			continue
 		}
 		if best < 0 || d.Results[i].Tighter(d.Results[best]) {
@@ -102,13 +106,37 @@ func (d *Decision) conclude() {
 		d.Allowed, d.Reason = false, OverLimit
 	case d.Deciding < 0 && d.Err != nil:
 		d.Reason = StoreDown
+	case d.Deciding < 0:
+		d.unlimited()
 	}
 }
 
-// fail marks every result as not to be had.
+// unlimited sets the rule that decided where no rule has limits. Where all are
+// in shadow there is none.
+func (d *Decision) unlimited() {
+	for i := range d.Applied {
+		if a := &d.Applied[i]; a.Unlimited && !a.Shadow {
+			d.Reason, d.Deciding = Unlimited, i
+			return
+		}
+	}
+}
+
+// waive sets the results of rules without limits.
+func (d *Decision) waive() {
+	for i := range d.Applied {
+		if d.Applied[i].Unlimited {
+			d.Results[i] = bucket.Result{Allowed: true}
+		}
+	}
+}
+
+// fail marks the results of rules with limits as not to be had.
 func (d *Decision) fail(err error) {
 	for i := range d.Results {
-		d.Results[i] = bucket.Result{Err: err}
+		if !d.Applied[i].Unlimited {
+			d.Results[i] = bucket.Result{Err: err}
+		}
 	}
 }
 

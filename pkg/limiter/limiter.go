@@ -90,11 +90,12 @@ func (l *Limiter) decide(ctx context.Context, m policy.Match) Decision {
 	case m.Exempt:
 		return Decision{Allowed: true, Reason: Exempt, Deciding: -1}
 	case m.Refusal != nil:
-		return Decision{Reason: Refused, Refusal: m.Refusal, Deciding: -1}
+		return Decision{Reason: Refused, Refusal: m.Refusal, Failures: m.Failures, Deciding: -1}
 	case len(m.Applied) == 0:
-		return Decision{Allowed: true, Reason: NoRule, Deciding: -1}
+		return Decision{Allowed: true, Reason: NoRule, Failures: m.Failures, Deciding: -1}
 	}
-	d := Decision{Applied: m.Applied, Results: make([]bucket.Result, len(m.Applied)), Deciding: -1}
+	d := Decision{Applied: m.Applied, Failures: m.Failures, Results: make([]bucket.Result, len(m.Applied)), Deciding: -1}
+	d.waive()
 	if err := l.charge(ctx, &d); err != nil {
 		d.fail(err)
 		if ctx.Err() != nil {
@@ -106,21 +107,27 @@ func (l *Limiter) decide(ctx context.Context, m policy.Match) Decision {
 	return d
 }
 
-// charge asks the store for every result. Tokens that are given back must not
-// hang on whether others can be taken: where a request does both, it asks
-// twice.
+// charge asks the store for every result of a rule that has limits. Tokens that
+// are given back must not hang on whether others can be taken: where a request
+// does both, it asks twice.
 func (l *Limiter) charge(ctx context.Context, d *Decision) error {
-	refunds := 0
+	refunds, charges := 0, 0
 	for i := range d.Applied {
-		if d.Applied[i].Cost < 0 {
+		switch a := &d.Applied[i]; {
+		case a.Unlimited:
+		case a.Cost < 0:
 			refunds++
+		default:
+			charges++
 		}
 	}
-	if refunds == 0 || refunds == len(d.Applied) {
-		return l.ask(ctx, l.opts.Store, d, func(int) bool { return true })
+	if refunds > 0 {
+		if err := l.ask(ctx, l.opts.Store, d, func(i int) bool { return d.Applied[i].Cost < 0 }); err != nil {
+			return err
+		}
 	}
-	if err := l.ask(ctx, l.opts.Store, d, func(i int) bool { return d.Applied[i].Cost < 0 }); err != nil {
-		return err
+	if charges == 0 {
+		return nil
 	}
 	return l.ask(ctx, l.opts.Store, d, func(i int) bool { return d.Applied[i].Cost >= 0 })
 }
@@ -151,10 +158,11 @@ type buffer struct {
 }
 
 // ask makes the charges at the places that pick chooses, in one call of s.
+// Rules without limits are passed over.
 func (l *Limiter) ask(ctx context.Context, s Store, d *Decision, pick func(int) bool) error {
 	b := l.buffers.Get().(*buffer)
 	for i := range d.Applied {
-		if pick(i) {
+		if pick(i) && !d.Applied[i].Unlimited {
 			b.charges = append(b.charges, d.Applied[i].Charge)
 			b.results = append(b.results, bucket.Result{})
 			b.places = append(b.places, i)

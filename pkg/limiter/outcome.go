@@ -24,7 +24,7 @@ type Outcome struct {
 }
 
 // Outcome returns what the bucket at place i has to say. It must be one that
-// Deciding or Tightest named, and its Result must have no Err.
+// Deciding or Tightest named, have limits, and its Result must have no Err.
 func (d *Decision) Outcome(i int) Outcome {
 	a, r := &d.Applied[i], &d.Results[i]
 	o := Outcome{Rule: a.Rule, Allowed: r.Allowed, Limit: a.Limits.At(r.Limit), Remaining: max(r.Remaining, 0)}

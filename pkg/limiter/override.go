@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
-// Override replaces the limits of all of applied by one that a request brought
-// with it: greedy, with the rate as its burst. The buckets stay the same, and
+// Override replaces the limits of all of applied, if they have any, by one that
+// a request brought with it: greedy, with the rate as its burst. The buckets stay the same, and
 // keep what was spent. A limit that cannot be counted (no period, or one
 // beyond 100 years) leaves the rules' own, and Override says false.
 func Override(applied []policy.Applied, tokens int64, per time.Duration) bool {
@@ -17,7 +17,7 @@ func Override(applied []policy.Applied, tokens int64, per time.Duration) bool {
 		return false
 	}
 	for i := range applied {
-		applied[i].Limits = limits
+		applied[i].Limits, applied[i].Unlimited = limits, false
 	}
 	return true
 }

@@ -45,6 +45,30 @@ func TestForRequestAllocates(t *testing.T) {
 	}
 }
 
+// What expressions take beyond that is what they are made of: their values are
+// found when they are asked for, and once.
+func TestForRequestAllocatesForExpressions(t *testing.T) {
+	c := call{path: "/a", headers: header("x-a", "1"), metadata: claims("u")}
+	allocations := func(m policy.MatchSpec) float64 {
+		p := compile(t, rules(policy.RuleSpec{Name: "r", Match: &m}))
+		a := c.attributes()
+		r := policy.Request{Attributes: a, Identity: p.Edge.Identify(a)}
+		if got := len(p.ForRequest(r).Applied); got != 1 {
+			t.Fatalf("ForRequest(%v) applies %d rules, want 1", r, got)
+		}
+		return testing.AllocsPerRun(100, func() { p.ForRequest(r) })
+	}
+	plain := allocations(policy.MatchSpec{})
+	for text, most := range map[string]float64{
+		`request.method != "HEAD"`:               3,
+		`claims[?"sub"].orValue("") != "nobody"`: 7,
+	} {
+		if got := allocations(policy.MatchSpec{When: text}) - plain; got > most {
+			t.Errorf("allocations of ForRequest when %s = %v more than without, want at most %v", text, got, most)
+		}
+	}
+}
+
 func TestForDescriptorAllocates(t *testing.T) {
 	p := compile(t, rules(policy.RuleSpec{Name: "login", Descriptor: entries("generic_key=login", "user")}))
 	d := descriptor("generic_key", "login", "user", "alice")
@@ -58,6 +82,25 @@ func BenchmarkForRequest(b *testing.B) {
 		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
 			p := many(b, n)
 			r := request(p)
+			b.ReportAllocs()
+			for b.Loop() {
+				p.ForRequest(r)
+			}
+		})
+	}
+}
+
+func BenchmarkExpression(b *testing.B) {
+	for _, text := range []string{
+		`true || claims.x`, // none is left of it
+		`request.method != "HEAD"`,
+		`claims[?"sub"].orValue("") == "u"`,
+		`request.path.matches("^/api/v[0-9]+/")`, // watched, since a path has no bound
+	} {
+		b.Run(text, func(b *testing.B) {
+			p := compile(b, rules(policy.RuleSpec{Name: "r", Match: &policy.MatchSpec{When: text}}))
+			a := call{path: "/api/v1/users", metadata: claims("u")}.attributes()
+			r := policy.Request{Attributes: a, Identity: p.Edge.Identify(a)}
 			b.ReportAllocs()
 			for b.Loop() {
 				p.ForRequest(r)

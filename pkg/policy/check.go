@@ -99,9 +99,9 @@ func (c *compiler) eitherOr(s *RuleSpec, path string) {
 	for _, f := range []struct {
 		field string
 		set   bool
-	}{{"match", s.Match != nil}, {"per", s.Per != nil}, {"missing", s.Missing.Kind != MissingUnset}} {
+	}{{"match", s.Match != nil}, {"per", s.Per != nil}, {"missing", s.Missing.Kind != MissingUnset}, {"cost", s.Cost != ""}} {
 		if f.set {
-			c.fault(path+"."+f.field, f.field+" beside descriptor", "either descriptor, or match, per and missing", "make two rules of it")
+			c.fault(path+"."+f.field, f.field+" beside descriptor", "either descriptor, or match, per, missing and cost", "make two rules of it")
 		}
 	}
 }

@@ -2,6 +2,9 @@ package policy
 
 import (
 	"errors"
+	"strings"
+
+	"cel.dev/cel-go/cel"
 
 	"github.com/sluice-mesh/sluice/pkg/descriptors"
 	"github.com/sluice-mesh/sluice/pkg/identity"
@@ -54,6 +57,7 @@ type compiler struct {
 	faults []Fault
 
 	patterns map[string]readPattern
+	env      *cel.Env // nil until there is an expression
 }
 
 func (c *compiler) fault(path, found, want, do string) {
@@ -115,6 +119,9 @@ func (c *compiler) identity(path string, id IdentitySpec) part {
 	if err == nil && source.NeedsTrust() && !c.trusts {
 		c.fault(path, "a value that a client can write, and no trust.proxies whose word is taken",
 			"somebody who vouches for it, else it is always missing", "list the proxies that set it in trust.proxies, or say believe: always")
+	}
+	if id.Source.Header != "" && id.Source.Always {
+		c.policy.believed = append(c.policy.believed, strings.ToLower(id.Source.Header))
 	}
 	return part{
 		name:    id.Name,

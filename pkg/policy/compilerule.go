@@ -2,6 +2,9 @@ package policy
 
 import (
 	"errors"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
@@ -37,8 +40,11 @@ func (c *compiler) rule(i int) rule {
 		c.policy.answers = true
 		c.match(&r, s.Match, path, int32(i))
 		c.per(&r, s, path)
+		c.cost(&r, s, path)
 	}
-	r.limits = c.limits(path+".limits", s.Limits)
+	r.limits = c.limitsOrNone(path, s.Limits, s.Unlimited)
+	c.overrides(&r, s, path)
+	c.hopeless(&r, path)
 	c.deny(path+".deny", s.Deny)
 	if s.Stop && s.Shadow {
 		c.warn(path+".stop", "stop with shadow", "one of them: a shadow rule stops nothing", "")
@@ -80,6 +86,37 @@ func (c *compiler) match(r *rule, m *MatchSpec, path string, id int32) {
 	var faults []Fault
 	r.match.hosts, faults = parseHosts(m.Hosts)
 	c.under(path+".hosts", faults...)
+	c.matchHeaders(r, path+".headers", m.Headers)
+	if m.When != "" {
+		c.when(r, strings.TrimSuffix(path, ".match"), m.When)
+	}
+}
+
+// when compiles the expression that a match has, which must not be the same
+// for all requests.
+func (c *compiler) when(r *rule, path, text string) {
+	when, always := c.expression(path, "match.when", text, wishTruth)
+	r.when = when
+	switch always {
+	case types.False:
+		c.fault(path+".match.when", quote(text)+", which is never true", "an expression that can be, else the rule never applies", "")
+	case types.True:
+		c.warn(path+".match.when", quote(text)+", which is always true", "an expression that need not be", "leave it out")
+		r.when = nil
+	}
+}
+
+func (c *compiler) matchHeaders(r *rule, path string, headers []HeaderSpec) {
+	for _, h := range headers {
+		switch {
+		case !isToken(h.Name):
+			c.fault(path+"."+h.Name, quote(h.Name), "a header's name", "")
+		case strings.TrimSpace(h.Value) != h.Value || h.Value == "" || strings.Contains(h.Value, ","):
+			c.fault(path+"."+h.Name, quote(h.Value), "one value, without a comma or spaces around it, since others never come", "")
+		}
+		h.Name = strings.ToLower(h.Name)
+		r.match.headers = append(r.match.headers, h)
+	}
 }
 
 // exempted refuses a match that nothing comes to, since all of it is exempt.

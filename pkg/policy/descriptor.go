@@ -91,7 +91,8 @@ func (p *Policy) ForDescriptor(d descriptors.Descriptor) []Applied {
 		if applied == nil {
 			applied = make([]Applied, 0, len(found)-n)
 		}
-		applied = append(applied, Applied{rule.Rule, rule.chargeEntries(p, d)})
+		charge := rule.chargeEntries(p, d)
+		applied = append(applied, Applied{rule.Rule, charge, charge.Limits == nil})
 		if rule.stop {
 			break
 		}
@@ -105,7 +106,9 @@ func (r *rule) chargeEntries(p *Policy, d descriptors.Descriptor) bucket.Charge 
 	for _, i := range r.order {
 		values = append(values, descriptors.Value{Kind: d[i].Key, Text: d[i].Value})
 	}
-	return r.chargeFor(p, values)
+	charge := r.chargeFor(p, values)
+	charge.Limits = r.limitsForEntries(d)
+	return charge
 }
 
 // keyOrder returns the order of entries in a key: those of any value first,

@@ -4,7 +4,9 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/identity"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
@@ -38,6 +40,24 @@ func claims(sub string) map[string]map[string]any {
 	return map[string]map[string]any{"envoy.filters.http.jwt_authn": {"idp": map[string]any{"sub": sub, "iat": 1.0}}}
 }
 
+// subscriber is a caller of a plan, "" for none.
+func subscriber(sub, plan string) call {
+	payload := map[string]any{"sub": sub}
+	if plan != "" {
+		payload["plan"] = plan
+	}
+	return call{metadata: map[string]map[string]any{"envoy.filters.http.jwt_authn": {"idp": payload}}}
+}
+
+// plans are overrides by a claim.
+func plans(limits map[string]int64) []policy.OverrideSpec {
+	var overrides []policy.OverrideSpec
+	for plan, n := range limits {
+		overrides = append(overrides, policy.OverrideSpec{When: `claims[?"plan"].orValue("") == "` + plan + `"`, Limits: hourly(n)})
+	}
+	return overrides
+}
+
 func trusting(s policy.Spec, prefix string) policy.Spec {
 	s.Trust = identity.EdgeSpec{Proxies: []netip.Prefix{netip.MustParsePrefix(prefix)}}
 	return s
@@ -66,6 +86,10 @@ func TestFieldCases(t *testing.T) {
 	}
 	matching := func(r policy.RuleSpec, m policy.MatchSpec) policy.RuleSpec {
 		r.Match = &m
+		return r
+	}
+	tiered := func(r policy.RuleSpec, limits map[string]int64) policy.RuleSpec {
+		r.Overrides = plans(limits)
 		return r
 	}
 	keyed := func(key string) call { return call{headers: header("x-api-key", key)} }
@@ -110,12 +134,22 @@ func TestFieldCases(t *testing.T) {
 		{"B052", rules(policy.RuleSpec{Name: "r1", Per: []string{"ip"}, Limits: hourly(5)}, policy.RuleSpec{Name: "r2", Per: []string{"ip"}, Limits: hourly(5)}), times(6, call{peer: ip}), "AAAAAD"},
 		{"B053", rules(rule(3, "path")), calls(times(2, call{peer: "192.0.2.1", path: "/api"}), times(2, call{peer: "192.0.2.2", path: "/api"})), "AAAD"},
 		{"B054", rules(rule(3, "ip")), calls(times(2, call{peer: ip, path: "/r1"}), times(2, call{peer: ip, path: "/r2"})), "AAAD"},
+		{"B059", identified(rules(tiered(rule(5, "sub"), map[string]int64{"free": 10, "premium": 100})), "sub", identity.SourceSpec{Claim: "sub"}), calls(
+			times(12, subscriber("a", "free")), times(12, subscriber("b", "premium")), times(7, subscriber("c", "gold")), times(7, subscriber("d", "")),
+		), "AAAAAAAAAADD" + "AAAAAAAAAAAA" + "AAAAADD" + "AAAAADD"},
+		{"B062", rules(
+			policy.RuleSpec{Name: "block", Match: &policy.MatchSpec{Path: "/b"}, Limits: []bucket.Limit{{Tokens: 0, Per: time.Second}}},
+			policy.RuleSpec{Name: "free", Match: &policy.MatchSpec{Path: "/f"}, Unlimited: true},
+		), calls(times(3, call{path: "/b"}), times(1000, call{path: "/f"})), "DDD" + strings.Repeat("A", 1000)},
 		{"B060", identified(rules(rule(2, "sub")), "sub", identity.SourceSpec{Claim: "sub"}), []call{
 			{headers: header("authorization", "Bearer 1"), metadata: claims("u")},
 			{headers: header("authorization", "Bearer 2"), metadata: claims("u")},
 			{headers: header("authorization", "Bearer 3"), metadata: claims("u")},
 			{headers: header("authorization", "Bearer 4"), metadata: claims("v")},
 		}, "AADA"},
+		{"B096", rules(matching(rule(1, "ip"), policy.MatchSpec{Headers: []policy.HeaderSpec{{Name: "upgrade", Value: "websocket"}}})), []call{
+			{peer: ip, path: "/ws", headers: header("upgrade", "WebSocket")}, {peer: ip, path: "/ws", headers: header("upgrade", "websocket")}, {peer: ip, path: "/ws"},
+		}, "ADA"},
 		{"B107", identified(rules(missing(rule(2, "sub"), byIP)), "sub", identity.SourceSpec{Claim: "sub"}), calls(times(3, call{peer: "203.0.113.1"}), times(1, call{peer: "203.0.113.2"})), "AADA"},
 	} {
 		p, l := compile(t, test.spec), make(ledger)

@@ -32,7 +32,7 @@ func compile(t testing.TB, s policy.Spec) *policy.Policy {
 // rules is a Spec of rules alone; a rule without a limit gets 100 an hour.
 func rules(rs ...policy.RuleSpec) policy.Spec {
 	for i := range rs {
-		if rs[i].Limits == nil {
+		if rs[i].Limits == nil && !rs[i].Unlimited {
 			rs[i].Limits = hourly(100)
 		}
 	}
@@ -89,11 +89,15 @@ func (l ledger) decide(m policy.Match) byte {
 		return 'X'
 	case m.Refusal != nil:
 		return 'D'
-	case slices.ContainsFunc(m.Applied, func(a policy.Applied) bool { return !l[a.Key].Settle(a.Limits, now).Holds(a.Limits, a.Cost) }):
+	case slices.ContainsFunc(m.Applied, func(a policy.Applied) bool {
+		return !a.Unlimited && !l[a.Key].Settle(a.Limits, now).Holds(a.Limits, a.Cost)
+	}):
 		return 'D'
 	}
 	for _, a := range m.Applied {
-		l[a.Key], _ = l[a.Key].Take(a.Limits, now, a.Cost)
+		if !a.Unlimited {
+			l[a.Key], _ = l[a.Key].Take(a.Limits, now, a.Cost)
+		}
 	}
 	return 'A'
 }

@@ -15,6 +15,10 @@ type view struct {
 	path   string // normal
 	host   string // lower case, without its port
 	caller string // the masked address; see callerIP
+
+	believed []string // headers; see Policy
+	vars     *variables
+	failures []Failure
 }
 
 var noAttributes identity.Attributes
@@ -29,6 +33,8 @@ func (p *Policy) view(r Request) view {
 		edge:  &p.Edge,
 		path:  NormalPath(r.Attributes.Path),
 		host:  hostOf(r.Attributes.Host),
+
+		believed: p.believed,
 	}
 }
 
@@ -44,13 +50,37 @@ func (v *view) callerIP() string {
 type matcher struct {
 	methods []string
 	hosts   hosts
+	headers []HeaderSpec // names in lower case
 }
 
 func (m *matcher) matches(v *view) bool {
 	if len(m.methods) > 0 && !slices.Contains(m.methods, v.attrs.Method) {
 		return false
 	}
-	return m.hosts.contain(v.host)
+	return m.hosts.contain(v.host) && m.hasHeaders(v.attrs.Headers)
+}
+
+func (m *matcher) hasHeaders(all map[string]string) bool {
+	for _, h := range m.headers {
+		if !hasMember(all[h.Name], h.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasMember says that a header's value is wanted, or is a list that has it, in
+// any case.
+func hasMember(value, wanted string) bool {
+	if strings.EqualFold(strings.TrimSpace(value), wanted) {
+		return true
+	}
+	for member := range strings.SplitSeq(value, ",") {
+		if strings.EqualFold(strings.TrimSpace(member), wanted) {
+			return true
+		}
+	}
+	return false
 }
 
 // covers says that m matches whatever o does.
@@ -58,7 +88,7 @@ func (m *matcher) covers(o *matcher) bool {
 	if len(m.methods) > 0 && (len(o.methods) == 0 || !containsAll(m.methods, o.methods)) {
 		return false
 	}
-	return m.hosts.covers(o.hosts)
+	return m.hosts.covers(o.hosts) && !slices.ContainsFunc(m.headers, func(h HeaderSpec) bool { return !slices.Contains(o.headers, h) })
 }
 
 func containsAll(set, wanted []string) bool {

@@ -30,6 +30,9 @@ type Match struct {
 	// Applied are the rules that apply, in the file's order; none with a
 	// Refusal.
 	Applied []Applied
+	// Failures are the expressions that had no value. What a rule does then
+	// is done already.
+	Failures []Failure
 }
 
 // A Refusal denies a request for what it lacks.
@@ -44,6 +47,9 @@ type Refusal struct {
 type Applied struct {
 	Rule *Rule
 	bucket.Charge
+	// Unlimited says that the rule charges this request nothing. The Charge
+	// has no Limits then, but the Key of the rule's bucket.
+	Unlimited bool
 }
 
 // A Policy is one compiled file: its trusted edge, its identities and its
@@ -55,22 +61,26 @@ type Policy struct {
 	// Edge finds the Identity of a Request.
 	Edge identity.Edge
 
-	keyer   descriptors.Keyer
-	exempt  exempt
-	rules   []rule // in the file's order
-	paths   pathIndex
-	entries entryNode
-	answers bool // it has rules for requests, not descriptors alone
+	keyer    descriptors.Keyer
+	believed []string // headers that expressions see whoever sent them
+	exempt   exempt
+	rules    []rule // in the file's order
+	paths    pathIndex
+	entries  entryNode
+	answers  bool // it has rules for requests, not descriptors alone
 }
 
 // A rule is a compiled rule. It has either match and per or fixed and open.
 type rule struct {
 	*Rule
-	limits *bucket.Limits
-	stop   bool
+	limits    *bucket.Limits // nil: none
+	overrides []override
+	stop      bool
 
 	match matcher // the path apart, which is in Policy.paths
+	when  *expression
 	per   []part
+	cost  cost
 
 	order []int // of a descriptor's entries in the key
 }
@@ -84,25 +94,29 @@ func (p *Policy) Rules() []*Rule {
 	return rules
 }
 
-// ForRequest returns the rules for requests that apply to r, and their
-// buckets, at a cost of 1 each. A rule that must be refused for what r lacks
-// refuses all of r, unless a rule before it stopped the search. A shadow rule
-// neither refuses nor stops: it does not apply to a request that lacks what it
-// asks for.
+// ForRequest returns the rules for requests that apply to r, and what they
+// charge. A rule that must be refused for what r lacks refuses all of r, unless
+// a rule before it stopped the search. A shadow rule neither refuses nor stops:
+// it does not apply to a request that lacks what it asks for.
 func (p *Policy) ForRequest(r Request) Match {
 	v := p.view(r)
 	if p.exempt.covers(&v) {
 		return Match{Exempt: true}
 	}
-	var m Match
+	m := p.match(&v)
+	m.Failures = v.failures
+	return m
+}
+
+func (p *Policy) match(v *view) (m Match) {
 	var space [32]int32
 	found := p.paths.find(v.path, space[:0])
 	for n, id := range found {
 		rule := &p.rules[id]
-		if !rule.match.matches(&v) {
+		if !rule.matches(v) {
 			continue
 		}
-		charge, lacks := rule.charge(p, &v)
+		charge, lacks := rule.charge(p, v)
 		if status := rule.refusal(lacks); status != 0 {
 			return Match{Refusal: &Refusal{Rule: rule.Rule, Name: lacks.name, Status: status}}
 		}
@@ -112,12 +126,18 @@ func (p *Policy) ForRequest(r Request) Match {
 		if m.Applied == nil {
 			m.Applied = make([]Applied, 0, len(found)-n)
 		}
-		m.Applied = append(m.Applied, Applied{rule.Rule, charge})
+		m.Applied = append(m.Applied, Applied{rule.Rule, charge, charge.Limits == nil})
 		if rule.stop {
 			break
 		}
 	}
 	return m
+}
+
+// matches says that r, whose path v has, is for v. A when that fails is true:
+// a rule must not be escaped by what makes it fail.
+func (r *rule) matches(v *view) bool {
+	return r.match.matches(v) && (r.when == nil || r.when.holds(v, r.Rule, true))
 }
 
 // charge returns what r charges for v, or the part that v lacks.
@@ -127,7 +147,12 @@ func (r *rule) charge(p *Policy, v *view) (bucket.Charge, *part) {
 	if lacks != nil {
 		return bucket.Charge{}, lacks
 	}
-	return r.chargeFor(p, values), nil
+	charge := r.chargeFor(p, values)
+	charge.Limits = r.limitsFor(v)
+	if charge.Limits != nil {
+		charge.Cost = r.cost.of(v, r.Rule)
+	}
+	return charge, nil
 }
 
 func (r *rule) chargeFor(p *Policy, values []descriptors.Value) bucket.Charge {

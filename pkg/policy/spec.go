@@ -43,9 +43,15 @@ type RuleSpec struct {
 	Per        []string
 	Missing    Missing
 	Descriptor []EntrySpec
-	Limits     []bucket.Limit
-	Shadow     bool
-	Stop       bool
+	// Cost is a whole number or an expression in CEL. "" means 1.
+	Cost string
+	// Limits are the rule's, unless it is Unlimited.
+	Limits    []bucket.Limit
+	Unlimited bool
+	// Overrides take the place of Limits, the first that matches.
+	Overrides []OverrideSpec
+	Shadow    bool
+	Stop      bool
 	// OnError is the rule's own word; nil means the file's.
 	OnError *OnError
 	Deny    Deny
@@ -57,6 +63,32 @@ type MatchSpec struct {
 	Path    string
 	Methods []string
 	Hosts   []string
+	// Headers take anybody's word, so that a client can always leave them out.
+	Headers []HeaderSpec
+	// When is an expression in CEL. "" means none.
+	When string
+}
+
+// HeaderSpec is a header that a request must have: the value, or a list with
+// it, in any case.
+type HeaderSpec struct{ Name, Value string }
+
+// OverrideSpec says which other limits hold for some of a rule's requests. All
+// that is set of When and Values must hold.
+type OverrideSpec struct {
+	When   string // an expression in CEL; "" means none
+	Values []ValuesSpec
+	// Limits are the other ones, unless there are none: Unlimited.
+	Limits    []bucket.Limit
+	Unlimited bool
+}
+
+// ValuesSpec is one name, as in per or of a descriptor's entry, and the values
+// of it that an override is for: one of them. They are plain, whatever becomes
+// of them in a key. Those of ip are addresses and networks.
+type ValuesSpec struct {
+	Name   string
+	Values []string
 }
 
 // path returns the rule's path pattern, "" for none.
@@ -95,8 +127,12 @@ const (
 
 // A Fault is something wrong in a policy, with its place.
 type Fault struct {
-	File    string // of the policy, as its Spec names it
-	Path    string // of the field: rules[2].limits[0].rate
+	File string // of the policy, as its Spec names it
+	Path string // of the field: rules[2].limits[0].rate
+	// Line and Column are a place in the field's text, from 1. 0 means the
+	// field as a whole.
+	Line, Column int
+
 	Found   string
 	Want    string
 	Do      string // what to do about it; may be empty

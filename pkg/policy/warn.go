@@ -62,7 +62,7 @@ func (c *compiler) stops() {
 
 // hides says that rule i stops the search wherever rule j matches.
 func (c *compiler) hides(i, j int) bool {
-	a, b := &c.policy.rules[i], &c.policy.rules[j]
+	a := &c.policy.rules[i]
 	before, after := &c.spec.Rules[i], &c.spec.Rules[j]
 	if (before.Descriptor == nil) != (after.Descriptor == nil) {
 		return false
@@ -75,7 +75,13 @@ func (c *compiler) hides(i, j int) bool {
 			return false
 		}
 	}
-	return a.match.covers(&b.match) && c.coversPath(before.path(), after.path())
+	return c.covers(i, j)
+}
+
+// covers says that rule i, which is for requests, matches whatever rule j does.
+func (c *compiler) covers(i, j int) bool {
+	a, b := &c.policy.rules[i], &c.policy.rules[j]
+	return a.match.covers(&b.match) && a.when.covers(b.when) && c.coversPath(c.spec.Rules[i].path(), c.spec.Rules[j].path())
 }
 
 func coversEntries(a, b []EntrySpec) bool {

@@ -26,7 +26,10 @@ type decoder struct {
 	spec   policy.Spec
 	faults Faults
 	places places
-	broken []string // the paths that the file's own faults are at, or meant
+	data   []byte
+	lines  []string              // data by lines, once they are asked for
+	texts  map[string]*yaml.Node // expressions, by their paths
+	broken []string              // the paths that the file's own faults are at, or meant
 	// partial says that so much could not be read that faults in what the rest
 	// means would mostly follow from that.
 	partial bool
@@ -34,7 +37,7 @@ type decoder struct {
 
 // decode reads one file's text as far as it can be read.
 func decode(file string, data []byte) *decoder {
-	d := &decoder{file: file, spec: policy.Spec{File: file}, places: places{}}
+	d := &decoder{file: file, spec: policy.Spec{File: file}, data: data, places: places{}, texts: map[string]*yaml.Node{}}
 	root := d.parse(data)
 	if root == nil {
 		d.partial = true
@@ -93,6 +96,7 @@ type form struct {
 	fields   map[string]reader
 	later    map[string]string // fields that are not there yet: what to do instead
 	required []string
+	instead  map[string]string // fields that a required one need not stand beside
 }
 
 // read reads the mapping f, and faults what is not in the form.
@@ -108,7 +112,7 @@ func (m form) read(d *decoder, f field) {
 		there[m.field(d, c)] = true
 	}
 	for _, name := range m.required {
-		if !there[name] {
+		if other := m.instead[name]; !there[name] && (other == "" || !there[other]) {
 			d.fault(field{path: join(f.path, name), node: f.node}, "nothing", wanted[name], "")
 		}
 	}

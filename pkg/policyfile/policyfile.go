@@ -107,7 +107,7 @@ func (l *loader) compile(d *decoder) {
 			return
 		}
 		if clean || !f.Warning && !d.follows(f.Path) {
-			d.add(placed(f, d.places.nearest(f.Path)))
+			d.add(placed(f, d.placeOf(f)))
 		}
 	}
 }

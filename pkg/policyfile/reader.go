@@ -31,6 +31,29 @@ func anyText(into *string) reader {
 	}
 }
 
+// expression reads text in which faults have places of their own.
+func expression(into *string) reader {
+	return func(d *decoder, f field) {
+		d.texts[f.path] = f.node
+		text(into)(d, f)
+	}
+}
+
+// cost reads a whole number, or an expression that is one.
+func cost(into *string) reader {
+	return func(d *decoder, f field) {
+		tag := f.node.ShortTag()
+		if f.node.Kind != yaml.ScalarNode || tag != "!!int" && tag != "!!float" {
+			expression(into)(d, f)
+			return
+		}
+		if !wholeNumber.MatchString(f.node.Value) && f.node.Value != "0" {
+			d.fault(f, describe(f.node), "a whole number of at least 0, in digits", "")
+		}
+		*into = f.node.Value
+	}
+}
+
 // text returns the text at f. A number and the like is none without quotes.
 func (d *decoder) text(f field, want string) (string, bool) {
 	n := f.node
@@ -149,6 +172,23 @@ func list[T any](into *[]T, item func(*T) reader) reader {
 			}
 			var v T
 			item(&v)(d, c)
+			*into = append(*into, v)
+		}
+	}
+}
+
+// named reads a mapping whose keys are names that the file chose, in its order.
+func named[T any](into *[]T, item func(*T, string) reader) reader {
+	return func(d *decoder, f field) {
+		if !d.is(f, yaml.MappingNode) {
+			return
+		}
+		for _, c := range d.entries(f) {
+			if d.full() {
+				return
+			}
+			var v T
+			item(&v, c.name)(d, c)
 			*into = append(*into, v)
 		}
 	}

@@ -24,7 +24,7 @@ func policyFile(d *decoder, f field) {
 		fields: map[string]reader{
 			"domain":     text(&s.Domain),
 			"trust":      trust(&s.Trust),
-			"identities": identities(&s.Identities),
+			"identities": named(&s.Identities, caller),
 			"exempt":     exempt(&s.Exempt),
 			"rules":      list(&s.Rules, rule),
 			"headers":    headers(&s.Headers),
@@ -74,24 +74,8 @@ func trust(e *identity.EdgeSpec) reader {
 
 func network(p *netip.Prefix) reader { return parsed(p, wantNetwork, parseNetwork) }
 
-// identities reads identities by their names, in the file's order.
-func identities(all *[]policy.IdentitySpec) reader {
-	return func(d *decoder, f field) {
-		if !d.is(f, yaml.MappingNode) {
-			return
-		}
-		for _, c := range d.entries(f) {
-			if d.full() {
-				return
-			}
-			id := policy.IdentitySpec{Name: c.name}
-			identityForm(&id).read(d, c)
-			*all = append(*all, id)
-		}
-	}
-}
-
-func identityForm(id *policy.IdentitySpec) form {
+func caller(id *policy.IdentitySpec, name string) reader {
+	id.Name = name
 	s := &id.Source
 	return form{fields: map[string]reader{
 		"header":    text(&s.Header),
@@ -99,13 +83,15 @@ func identityForm(id *policy.IdentitySpec) form {
 		"provider":  text(&s.Provider),
 		"bearer":    flag(&s.Bearer),
 		"cookie":    text(&s.Cookie),
+		"query":     text(&s.Query),
+		"metadata":  text(&s.Metadata),
 		"context":   text(&s.Context),
 		"principal": flag(&s.Principal),
 		"believe":   choice(&s.Always, option[bool]{"always", true}),
 		"commas":    flag(&s.Commas),
 		"hash":      flag(&s.Hash),
 		"missing":   missing(&id.Missing),
-	}}
+	}}.read
 }
 
 func exempt(e *policy.ExemptSpec) reader {
@@ -124,7 +110,10 @@ func rule(r *policy.RuleSpec) reader {
 			"per":        list(&r.Per, text),
 			"missing":    missing(&r.Missing),
 			"descriptor": list(&r.Descriptor, entry),
+			"cost":       cost(&r.Cost),
 			"limits":     list(&r.Limits, limit),
+			"unlimited":  flag(&r.Unlimited),
+			"overrides":  list(&r.Overrides, override),
 			"shadow":     flag(&r.Shadow),
 			"stop":       flag(&r.Stop),
 			"on_error":   ownOnError(&r.OnError),
@@ -132,36 +121,56 @@ func rule(r *policy.RuleSpec) reader {
 		},
 		later:    laterInRule,
 		required: []string{"name", "limits"},
+		instead:  noLimits,
 	}.read
 }
 
 var laterInRule = map[string]string{
-	"ban":       "leave it out: a denial bans nobody",
-	"cost":      "leave it out: every request costs 1",
-	"debt":      "leave it out: a charge that finds no room is denied",
-	"lease":     "leave it out: every charge asks the store",
-	"max_debt":  "leave it out: a charge that finds no room is denied",
-	"overrides": "write a rule of its own for those callers, and stop: true before the general one",
-	"unlimited": "leave the rule out, or name its paths in exempt",
+	"ban":      "leave it out: a denial bans nobody",
+	"debt":     "leave it out: a charge that finds no room is denied",
+	"lease":    "leave it out: every charge asks the store",
+	"max_debt": "leave it out: a charge that finds no room is denied",
 }
+
+// noLimits is what takes the place of limits.
+var noLimits = map[string]string{"limits": "unlimited"}
 
 // match reads which requests a rule is for. {} is all of them.
 func match(into **policy.MatchSpec) reader {
 	return func(d *decoder, f field) {
 		m := new(policy.MatchSpec)
 		*into = m
-		form{
-			fields: map[string]reader{
-				"path":    text(&m.Path),
-				"methods": list(&m.Methods, text),
-				"hosts":   list(&m.Hosts, text),
-			},
-			later: map[string]string{
-				"headers": "match by path, methods and hosts",
-				"when":    "match by path, methods and hosts",
-			},
-		}.read(d, f)
+		form{fields: map[string]reader{
+			"path":    text(&m.Path),
+			"methods": list(&m.Methods, text),
+			"hosts":   list(&m.Hosts, text),
+			"headers": named(&m.Headers, header),
+			"when":    expression(&m.When),
+		}}.read(d, f)
 	}
+}
+
+func header(h *policy.HeaderSpec, name string) reader {
+	h.Name = name
+	return text(&h.Value)
+}
+
+func override(o *policy.OverrideSpec) reader {
+	return form{
+		fields: map[string]reader{
+			"when":      expression(&o.When),
+			"values":    named(&o.Values, values),
+			"limits":    list(&o.Limits, limit),
+			"unlimited": flag(&o.Unlimited),
+		},
+		required: []string{"limits"},
+		instead:  noLimits,
+	}.read
+}
+
+func values(v *policy.ValuesSpec, name string) reader {
+	v.Name = name
+	return list(&v.Values, anyText)
 }
 
 func entry(e *policy.EntrySpec) reader {

@@ -30,13 +30,16 @@ identities:
   tenant: {claim: org_id, provider: main, missing: skip}
   token:  {bearer: true, believe: always, missing: ip}
   crumb:  {cookie: session, believe: always}
+  asked:  {query: k, believe: always}
+  seen:   {metadata: my.filter.name}
   route:  {context: route}
   peer:   {principal: true}
 exempt: {paths: [/healthz], methods: [OPTIONS], ips: [10.9.0.0/16, 10.8.0.1]}
 rules:
   - name: anonymous
-    match: {path: /api/anonymous/*, methods: [GET], hosts: [api.example.com]}
+    match: {path: /api/anonymous/*, methods: [GET], hosts: [api.example.com], headers: {Upgrade: websocket, x-b: c}, when: 'request.method != "HEAD"'}
     per: [ip]
+    cost: 3
     limits:
       - {rate: 20/10s, refill: interval}
       - {rate: 10/1m, burst: 100, refill: greedy, name: slow}
@@ -52,11 +55,15 @@ rules:
     match: {}
     per: []
     stop: true
-    limits: [{rate: 100/1m}]
+    unlimited: true
+    cost: request.size / 1024
     deny: {body: ''}
   - name: login
     descriptor: [generic_key=login=now, remote_address, empty=]
     limits: [{rate: 5/1m}]
+    overrides:
+      - {when: 'claims.plan == "gold"', limits: [{rate: 7/1s}]}
+      - {values: {user: [alice, ''], key: [k]}, unlimited: true}
 headers:
   style: both
   names: {limit: X-A, remaining: X-B, reset: X-C, retry_after: X-D, policy: X-E}
@@ -78,6 +85,8 @@ func wholeSpec() policy.Spec {
 			{Name: "tenant", Source: identity.SourceSpec{Claim: "org_id", Provider: "main"}, Missing: policy.Missing{Kind: policy.MissingSkip}},
 			{Name: "token", Source: identity.SourceSpec{Bearer: true, Always: true}, Missing: policy.Missing{Kind: policy.MissingIP}},
 			{Name: "crumb", Source: identity.SourceSpec{Cookie: "session", Always: true}},
+			{Name: "asked", Source: identity.SourceSpec{Query: "k", Always: true}},
+			{Name: "seen", Source: identity.SourceSpec{Metadata: "my.filter.name"}},
 			{Name: "route", Source: identity.SourceSpec{Context: "route"}},
 			{Name: "peer", Source: identity.SourceSpec{Principal: true}},
 		},
@@ -87,9 +96,13 @@ func wholeSpec() policy.Spec {
 		},
 		Rules: []policy.RuleSpec{
 			{
-				Name:  "anonymous",
-				Match: &policy.MatchSpec{Path: "/api/anonymous/*", Methods: []string{"GET"}, Hosts: []string{"api.example.com"}},
-				Per:   []string{"ip"},
+				Name: "anonymous",
+				Match: &policy.MatchSpec{
+					Path: "/api/anonymous/*", Methods: []string{"GET"}, Hosts: []string{"api.example.com"},
+					Headers: []policy.HeaderSpec{{Name: "Upgrade", Value: "websocket"}, {Name: "x-b", Value: "c"}},
+					When:    `request.method != "HEAD"`,
+				},
+				Per: []string{"ip"}, Cost: "3",
 				Limits: []bucket.Limit{
 					{Tokens: 20, Per: 10 * time.Second, Refill: bucket.Interval},
 					{Tokens: 10, Per: time.Minute, Burst: 100, Name: "slow"},
@@ -104,12 +117,16 @@ func wholeSpec() policy.Spec {
 			},
 			{
 				Name: "rest", Match: &policy.MatchSpec{}, Per: []string{}, Stop: true,
-				Limits: []bucket.Limit{{Tokens: 100, Per: time.Minute}},
+				Unlimited: true, Cost: "request.size / 1024",
 			},
 			{
 				Name:       "login",
 				Descriptor: []policy.EntrySpec{{Key: "generic_key", Value: "login=now"}, {Key: "remote_address", Any: true}, {Key: "empty"}},
 				Limits:     []bucket.Limit{{Tokens: 5, Per: time.Minute}},
+				Overrides: []policy.OverrideSpec{
+					{When: `claims.plan == "gold"`, Limits: []bucket.Limit{{Tokens: 7, Per: time.Second}}},
+					{Values: []policy.ValuesSpec{{Name: "user", Values: []string{"alice", ""}}, {Name: "key", Values: []string{"k"}}}, Unlimited: true},
+				},
 			},
 		},
 		Headers: policy.Headers{Style: policy.Both, Limit: "X-A", Remaining: "X-B", Reset: "X-C", RetryAfter: "X-D", Policy: "X-E"},
@@ -207,7 +224,7 @@ func TestPlaces(t *testing.T) {
 		{"exempt.ips[0]", "domain: a\nrules: []\nexempt: {ips: [§'10.0.0']}\n"},
 		{"rules[1].limits[1].burst", "domain: a\nrules:\n- {name: a, limits: [{rate: 1/1s}]}\n- name: b\n  limits:\n  - rate: 1/1s\n  - rate: 1/1s\n    burst: §none\n"},
 		{"rules[0].limits[0].rate", "domain: a\nrules:\n- name: a\n  limits: [§{}]\n"},
-		{"rules[0].match.when", "domain: a\nrules:\n- name: a\n  limits: []\n  match:\n    §when: 'true'\n"},
+		{"rules[0].match.when", "domain: a\nrules:\n- name: a\n  limits: []\n  match:\n    when: §true\n"},
 		{"rules[0].deny.status", "domain: a\nrules:\n- name: a\n  limits: []\n  deny: {body: \"\\\n    x\", status: §'429'}\n"},
 		{"rules[0]", "domain: a\nrules: [§x]\n"},
 		{"headers.names.reset", "domain: a\nrules: []\nheaders: {names: {reset: §7}}\n"},

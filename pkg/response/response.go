@@ -84,6 +84,10 @@ func allow(d *limiter.Decision) Response {
 		resp.Metadata = allowedAlone
 		return resp
 	}
+	if d.Reason == limiter.Unlimited {
+		resp.Metadata = []Header{{"rule", text(d.Applied[d.Deciding].Rule.Name)}, allowed}
+		return resp
+	}
 	o := d.Outcome(d.Deciding)
 	resp.Headers = limitHeaders(o)
 	resp.Metadata = metadata(o)

@@ -189,6 +189,10 @@ func TestForMetadata(t *testing.T) {
 		"no wait helps":   {decision(t, rule, hopeless), "rule: b\nallowed: false\nremaining: 3\nlimit: 20\n"},
 		"allowed":         {decision(t, rule, room), "rule: b\nallowed: true\nremaining: 7\nlimit: 20\n"},
 		"nothing applies": {limiter.Decision{Allowed: true, Deciding: -1}, "allowed: true\n"},
+		"unlimited": {
+			limiter.Decision{Allowed: true, Reason: limiter.Unlimited, Applied: []policy.Applied{{Rule: &rule, Unlimited: true}}, Results: []bucket.Result{{Allowed: true}}},
+			"rule: b\nallowed: true\n",
+		},
 		"refused": {
 			limiter.Decision{Reason: limiter.Refused, Deciding: -1, Refusal: &policy.Refusal{Rule: &rule, Status: 400}},
 			"rule: b\nallowed: false\n",
