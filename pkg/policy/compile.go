@@ -37,6 +37,7 @@ func Compile(s Spec, o Options) (*Policy, []Fault) {
 	c.headers()
 	c.rules()
 	c.unused()
+	c.doubts()
 	for i := range c.faults {
 		c.faults[i].File = s.File
 		if !c.faults[i].Warning {
@@ -58,6 +59,7 @@ type compiler struct {
 
 	patterns map[string]readPattern
 	env      *cel.Env // nil until there is an expression
+	looks    int      // see maxLooks
 }
 
 func (c *compiler) fault(path, found, want, do string) {
@@ -96,6 +98,9 @@ func (c *compiler) edge() {
 	c.specErrors("trust", err)
 	c.policy.Edge = edge
 	c.trusts = err != nil || edge.TrustsPeers()
+	if t := &c.spec.Trust; t.Header != "" && len(t.Proxies) == 0 && t.Hops == 0 {
+		c.warn("trust.header", quote(t.Header)+", which is not looked at", "trust.proxies or trust.hops, which say who may write it", "or leave it out")
+	}
 }
 
 func (c *compiler) identities() {
@@ -124,11 +129,12 @@ func (c *compiler) identity(path string, id IdentitySpec) part {
 		c.policy.believed = append(c.policy.believed, strings.ToLower(id.Source.Header))
 	}
 	return part{
-		name:    id.Name,
-		source:  source,
-		hide:    source.Hash(),
-		missing: id.Missing,
-		chosen:  id.Source.Always && (id.Source.Header != "" || id.Source.Bearer || id.Source.Cookie != "" || id.Source.Query != ""),
+		name:     id.Name,
+		source:   source,
+		hide:     source.Hash(),
+		missing:  id.Missing,
+		chosen:   id.Source.Always && (id.Source.Header != "" || id.Source.Bearer || id.Source.Cookie != "" || id.Source.Query != ""),
+		anybodys: id.Source.Always && (id.Source.Header != "" || id.Source.Query != ""),
 	}
 }
 

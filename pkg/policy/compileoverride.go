@@ -76,7 +76,7 @@ func (c *compiler) overrideValues(o *override, s *RuleSpec, path string, values 
 	if len(values.Values) == 0 {
 		c.fault(path, "no values", "at least one, else the override never holds", "")
 	}
-	if s.Descriptor == nil && isAnybodys(&w.part) {
+	if s.Descriptor == nil && w.part.anybodys && c.named[values.Name].name == "" {
 		c.warn(path, values.Name+", which any client can write", "an identity that somebody vouches for: who knows a value has these limits", "")
 	}
 	c.wantedTexts(&w, s, path, values)

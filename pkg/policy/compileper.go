@@ -26,7 +26,7 @@ func (c *compiler) per(r *rule, s *RuleSpec, path string) {
 		p.missing = firstSet(s.Missing, p.missing, defaultMissing)
 		r.per = append(r.per, p)
 	}
-	c.chosen(r, s, path)
+	c.skips(r, s, path)
 }
 
 // maxPer is the most names in a per.
@@ -64,7 +64,7 @@ func (c *compiler) part(path, name string) (part, bool) {
 		c.fault(path, quote(name), all[0].Want, "")
 		return part{}, false
 	}
-	return part{name: name, source: source, hide: source.Hash(), chosen: chosen}, true
+	return part{name: name, source: source, hide: source.Hash(), chosen: chosen, anybodys: chosen}, true
 }
 
 // listed lists the policy's own identities for a fault.

@@ -98,7 +98,7 @@ func (s *script) spec() policy.Spec {
 }
 
 // goodScript is read as a policy without faults, for the fuzzer to start from.
-const goodScript = "edge\n\x00x-forwarded-for\n\x40\x01/healthz\n\x00\x01user\n\x01\x50x-user\n\n\x01\x01api\n\x00\x00\x01l\n\x05\x01\x00\x00\x01/a/*\n\x00\x00\x02ip\nuser\n\x00\x00"
+const goodScript = "edge\n\x01x-forwarded-for\n\x40\x01/healthz\n\x00\x01user\n\x01\x50x-user\n\n\x01\x01api\n\x00\x00\x01l\n\x05\x01\x00\x00\x01/a/*\n\x00\x00\x02ip\nuser\n\x00\x00"
 
 func TestGoodScript(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,9 @@ type part struct {
 	source  identity.Source // with fromSource
 	hide    bool
 	missing Missing
-	// chosen says that any client can write the value, with nobody's leave.
-	chosen bool
+	// chosen says that any client can write the value, with nobody's leave;
+	// anybodys, that it need not even be a credential, which somebody checks.
+	chosen, anybodys bool
 }
 
 // builtin is a value that is found without an identity.

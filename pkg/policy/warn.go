@@ -1,36 +1,18 @@
 package policy
 
-// chosen warns where a client decides by what it writes which bucket it gets,
-// or whether it gets one at all.
-func (c *compiler) chosen(r *rule, s *RuleSpec, path string) {
-	alone := -1
+// skips warns where a client decides by what it writes whether a rule applies.
+func (c *compiler) skips(r *rule, s *RuleSpec, path string) {
 	for i := range r.per {
 		p := &r.per[i]
-		switch {
-		case isAnybodys(p):
-			if alone < 0 {
-				alone = i
-			}
-		case p.from == fromIP || p.from == fromSource:
-			alone = len(r.per) // better than anybody's word
+		if !p.chosen || p.missing.Kind != MissingSkip {
+			continue
 		}
-		if p.chosen && p.missing.Kind == MissingSkip {
-			at := path + ".missing"
-			if s.Missing.Kind == MissingUnset {
-				at = "identities." + p.name + ".missing"
-			}
-			c.warn(at, "skip where "+p.name+" is missing", "share, ip or a status: a client that leaves it out is not limited by "+quote(s.Name), "")
+		at := path + ".missing"
+		if s.Missing.Kind == MissingUnset {
+			at = "identities." + p.name + ".missing"
 		}
+		c.warn(at, "skip where "+p.name+" is missing", "share, ip or a status: a client that leaves it out is not limited by "+quote(s.Name), "")
 	}
-	if alone >= 0 && alone < len(r.per) {
-		c.warn(path+".per", r.per[alone].name+" with nothing better", "ip or an identity beside it: a client that changes it gets a fresh bucket", "")
-	}
-}
-
-// isAnybodys says that p is straight in per and takes any client's word.
-func isAnybodys(p *part) bool {
-	_, chosen, ok := perSource(p.name)
-	return ok && chosen
 }
 
 // unused warns of identities that no rule names.
