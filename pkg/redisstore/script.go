@@ -10,10 +10,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed lua/take.lua
-var takeText string
+// What buckets are is in state.lua, on which the other scripts stand.
+var (
+	//go:embed lua/state.lua
+	stateText string
+	//go:embed lua/take.lua
+	takeLua string
 
-var takeHash = hash(takeText)
+	takeText = stateText + takeLua
+	takeHash = hash(takeText)
+)
 
 // hash is the name that the server gives a script.
 func hash(script string) string {
@@ -40,7 +46,7 @@ func (s *Store) run(ctx context.Context, args []any) ([]int64, error) {
 	return cmd.Val(), err
 }
 
-// args lays out the command; lua/take.lua says how.
+// args lays out the command; lua/state.lua and lua/take.lua say how.
 func (s *Store) args(c *call) []any {
 	now := ""
 	if s.now != nil {
