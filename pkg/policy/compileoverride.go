@@ -14,9 +14,9 @@ import (
 
 // limitsOrNone makes limits ready, of a rule or an override at path. They are
 // nil if it is unlimited.
-func (c *compiler) limitsOrNone(path string, limits []bucket.Limit, unlimited bool) *bucket.Limits {
+func (c *compiler) limitsOrNone(path string, limits []bucket.Limit, unlimited bool, ready maker) *bucket.Limits {
 	if !unlimited {
-		return c.limits(path+".limits", limits)
+		return c.limits(path+".limits", limits, ready)
 	}
 	if limits != nil {
 		c.fault(path+".unlimited", "unlimited beside limits", "one of the two", "")
@@ -27,7 +27,7 @@ func (c *compiler) limitsOrNone(path string, limits []bucket.Limit, unlimited bo
 func (c *compiler) overrides(r *rule, s *RuleSpec, path string) {
 	for i := range s.Overrides {
 		at := place(path+".overrides", i)
-		o := override{limits: c.limitsOrNone(at, s.Overrides[i].Limits, s.Overrides[i].Unlimited)}
+		o := override{limits: c.limitsOrNone(at, s.Overrides[i].Limits, s.Overrides[i].Unlimited, s.makeLimits())}
 		c.overrideWhen(&o, s, path, i)
 		for _, values := range s.Overrides[i].Values {
 			c.overrideValues(&o, s, at, values)
@@ -179,7 +179,7 @@ func (c *compiler) hopeless(r *rule, path string) {
 }
 
 func (c *compiler) tooSmall(path, at string, limits *bucket.Limits, cost int64) {
-	if limits == nil {
+	if limits == nil || limits.Debt() {
 		return
 	}
 	least := int64(math.MaxInt64)

@@ -42,7 +42,10 @@ func (c *compiler) rule(i int) rule {
 		c.per(&r, s, path)
 		c.cost(&r, s, path)
 	}
-	r.limits = c.limitsOrNone(path, s.Limits, s.Unlimited)
+	r.limits = c.limitsOrNone(path, s.Limits, s.Unlimited, s.makeLimits())
+	if s.MaxDebt != 0 && !s.Debt {
+		c.fault(path+".max_debt", "max_debt without debt", "debt: true beside it", "")
+	}
 	c.overrides(&r, s, path)
 	c.hopeless(&r, path)
 	c.deny(path+".deny", s.Deny)
@@ -154,12 +157,24 @@ func (c *compiler) descriptor(r *rule, s *RuleSpec, path string, id int32) {
 	c.policy.entries.add(entries, id)
 }
 
+// A maker makes limits ready.
+type maker func(...bucket.Limit) (*bucket.Limits, error)
+
+func (r *RuleSpec) makeLimits() maker {
+	if !r.Debt {
+		return bucket.NewLimits
+	}
+	return func(limits ...bucket.Limit) (*bucket.Limits, error) {
+		return bucket.NewDebtLimits(r.MaxDebt, limits...)
+	}
+}
+
 // limits makes limits ready, one by one so that all faults are found.
-func (c *compiler) limits(path string, limits []bucket.Limit) *bucket.Limits {
+func (c *compiler) limits(path string, limits []bucket.Limit, ready maker) *bucket.Limits {
 	names := make(map[string]bool)
 	for i, l := range limits {
 		at := place(path, i)
-		if _, err := bucket.NewLimits(l); err != nil {
+		if _, err := ready(l); err != nil {
 			c.limit(at, err)
 		} else if l.Tokens == 0 {
 			c.warn(at+".rate", "a rate of 0", "at least 1 token: this denies every request", "")
@@ -173,11 +188,11 @@ func (c *compiler) limits(path string, limits []bucket.Limit) *bucket.Limits {
 		}
 		names[l.Name] = true
 	}
-	ready, err := bucket.NewLimits(limits...)
+	all, err := ready(limits...)
 	if err != nil && (len(limits) == 0 || len(limits) > bucket.MaxLimits) {
 		c.limit(path, err)
 	}
-	return ready
+	return all
 }
 
 // limit adds what is wrong with the limit at path, in the file's words: its
@@ -190,6 +205,8 @@ func (c *compiler) limit(path string, err error) {
 	switch e.Field {
 	case "limits":
 		c.fault(path, e.Found, e.Want, "")
+	case "max_debt": // is the rule's
+		c.fault(path[:strings.IndexByte(path, ']')+1]+".max_debt", e.Found, e.Want, "")
 	case "tokens":
 		c.fault(path+".rate", e.Found+" tokens", e.Want, "")
 	case "per":

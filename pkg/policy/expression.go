@@ -57,6 +57,11 @@ type cost struct {
 	by    *expression // takes the place of fixed
 }
 
+// same says that c and o cost the same for every request.
+func (c *cost) same(o *cost) bool {
+	return c.by.covers(o.by) && o.by.covers(c.by) && c.fixed == o.fixed
+}
+
 const (
 	// maxCost is the most that a request is charged.
 	maxCost = math.MaxInt32

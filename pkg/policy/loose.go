@@ -14,7 +14,7 @@ import (
 func (c *compiler) loose() {
 	for j := range c.policy.rules {
 		r := &c.policy.rules[j]
-		if r.limits == nil || r.Shadow {
+		if r.limits == nil || r.limits.Debt() || r.Shadow {
 			continue
 		}
 		rivals := []int{j}
@@ -37,7 +37,7 @@ func (c *compiler) loose() {
 func (c *compiler) sameBuckets(i, j int) bool {
 	a, b := &c.policy.rules[i], &c.policy.rules[j]
 	same := func(p, q part) bool { return p.name == q.name && p.missing == q.missing }
-	if len(a.overrides) > 0 || a.cost.fixed != b.cost.fixed || !a.cost.by.covers(b.cost.by) || !slices.EqualFunc(a.per, b.per, same) {
+	if len(a.overrides) > 0 || a.limits.Debt() || !a.cost.same(&b.cost) || !slices.EqualFunc(a.per, b.per, same) {
 		return false
 	}
 	between := c.policy.rules[min(i, j):max(i, j)]

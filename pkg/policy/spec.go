@@ -52,6 +52,10 @@ type RuleSpec struct {
 	Overrides []OverrideSpec
 	Shadow    bool
 	Stop      bool
+	// Debt takes costs that are known only afterwards, up to MaxDebt tokens
+	// beyond the burst; 0 means bucket.DefaultDebt bursts.
+	Debt    bool
+	MaxDebt int64
 	// OnError is the rule's own word; nil means the file's.
 	OnError *OnError
 	Deny    Deny

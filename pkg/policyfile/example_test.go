@@ -21,5 +21,5 @@ rules:
 	// Output:
 	// false
 	// edge.yaml:6:21: rules[0].limits[0].rate: found "20/10q", want tokens and a period, such as 20/10s; the units are ms, s, m, h, d and w
-	// edge.yaml:6:45: rules[0].limits[1].brust: found an unknown field, want one of burst, name, rate, refill; did you mean "burst"?
+	// edge.yaml:6:45: rules[0].limits[1].brust: found an unknown field, want one of burst, name, rate, refill, zone; did you mean "burst"?
 }

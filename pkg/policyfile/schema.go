@@ -116,6 +116,8 @@ func rule(r *policy.RuleSpec) reader {
 			"overrides":  list(&r.Overrides, override),
 			"shadow":     flag(&r.Shadow),
 			"stop":       flag(&r.Stop),
+			"debt":       flag(&r.Debt),
+			"max_debt":   count(&r.MaxDebt),
 			"on_error":   ownOnError(&r.OnError),
 			"deny":       deny(&r.Deny),
 		},
@@ -126,10 +128,8 @@ func rule(r *policy.RuleSpec) reader {
 }
 
 var laterInRule = map[string]string{
-	"ban":      "leave it out: a denial bans nobody",
-	"debt":     "leave it out: a charge that finds no room is denied",
-	"lease":    "leave it out: every charge asks the store",
-	"max_debt": "leave it out: a charge that finds no room is denied",
+	"ban":   "leave it out: a denial bans nobody",
+	"lease": "leave it out: every charge asks the store",
 }
 
 // noLimits is what takes the place of limits.
@@ -179,30 +179,27 @@ func entry(e *policy.EntrySpec) reader {
 
 func limit(l *bucket.Limit) reader {
 	return func(d *decoder, f field) {
-		r := rate{1, time.Second} // should it be faulty
+		r := rate{tokens: 1, per: time.Second} // should it be faulty
 		form{
 			fields: map[string]reader{
 				"name":   text(&l.Name),
 				"rate":   parsed(&r, wantRate, parseRate),
 				"burst":  count(&l.Burst),
 				"refill": refill(&l.Refill),
+				"zone":   parsed(&l.Zone, wantZone, parseZone),
 			},
-			later:    map[string]string{"zone": "leave it out: periods begin with a charge"},
 			required: []string{"rate"},
 		}.read(d, f)
-		l.Tokens, l.Per = r.tokens, r.per
+		l.Tokens, l.Per, l.Calendar = r.tokens, r.per, r.calendar
 	}
 }
 
 func refill(r *bucket.Refill) reader {
-	known := choice(r, option[bucket.Refill]{"greedy", bucket.Greedy}, option[bucket.Refill]{"interval", bucket.Interval})
-	return func(d *decoder, f field) {
-		if v := f.node.Value; v == "aligned" || v == "sliding" {
-			d.fault(f, quote(v)+", which is not there yet", "greedy or interval", "write interval: its periods begin with a charge")
-			return
-		}
-		known(d, f)
+	options := make([]option[bucket.Refill], 0, 4)
+	for _, mode := range []bucket.Refill{bucket.Greedy, bucket.Interval, bucket.Aligned, bucket.Sliding} {
+		options = append(options, option[bucket.Refill]{mode.String(), mode})
 	}
+	return choice(r, options...)
 }
 
 const wantMissing = "a status from 400 to 499, skip, ip or share"

@@ -56,6 +56,8 @@ rules:
     per: []
     stop: true
     unlimited: true
+    debt: true
+    max_debt: 77
     cost: request.size / 1024
     deny: {body: ''}
   - name: login
@@ -117,7 +119,7 @@ func wholeSpec() policy.Spec {
 			},
 			{
 				Name: "rest", Match: &policy.MatchSpec{}, Per: []string{}, Stop: true,
-				Unlimited: true, Cost: "request.size / 1024",
+				Unlimited: true, Cost: "request.size / 1024", Debt: true, MaxDebt: 77,
 			},
 			{
 				Name:       "login",
@@ -195,12 +197,39 @@ func TestBadRates(t *testing.T) {
 	for _, rate := range []string{
 		"''", "/", "10/", "/10s", "10", "10s", "10/s", "10/10", "10/10S", "10/10q", "10/1M", "10/1h 30m", "10/ 1s", "10 /1s",
 		"+10/1s", "-1/1s", "1_000/1s", "0x10/1s", "٣/1s", "10/٣s", "10/1s/2s", "10/1..5s", "10/.5s", "10/5.s",
-		"10/0s", "10/0.1ns", "10/-1s", "10/1e3s", "10/1mo", "10/1y", "10/1d1", "10/9999999999999h", "10/106752d", "10/200y",
+		"10/0s", "10/0.1ns", "10/-1s", "10/1e3s", "10/01mo", "10/2mo", "10/1y1d", "10/1d1", "10/9999999999999h", "10/106752d", "10/200y",
 		"9223372036854775808/1s", "[10, 1s]", "{}", "~", "10.5", "true",
 	} {
 		_, faults := policyfile.Decode("", []byte(limited(rate)))
 		if len(faults) != 1 || faults[0].Path != "rules[0].limits[0].rate" || faults[0].Line != 2 || faults[0].Column != 35 {
 			t.Errorf("Decode(rate: %s) = %v, want one fault at 2:35", rate, faults)
+		}
+	}
+}
+
+func TestCalendars(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		limit string
+		want  bucket.Limit
+		zone  string
+	}{
+		{"{rate: 9/1mo, refill: aligned, zone: Europe/Zurich}", bucket.Limit{Tokens: 9, Calendar: bucket.Month, Refill: bucket.Aligned}, "Europe/Zurich"},
+		{"{rate: 9/1y, refill: aligned, zone: UTC}", bucket.Limit{Tokens: 9, Calendar: bucket.Year, Refill: bucket.Aligned}, "UTC"},
+		{"{rate: 9/1d, refill: aligned, zone: Asia/Kolkata}", bucket.Limit{Tokens: 9, Per: 24 * time.Hour, Refill: bucket.Aligned}, "Asia/Kolkata"},
+		{"{rate: 9/1d, refill: sliding}", bucket.Limit{Tokens: 9, Per: 24 * time.Hour, Refill: bucket.Sliding}, ""},
+	} {
+		spec, faults := policyfile.Decode("", []byte("domain: a\nrules: [{name: a, limits: ["+test.limit+"]}]"))
+		if len(faults) > 0 {
+			t.Errorf("Decode(%s) = %v, want no faults", test.limit, faults)
+			continue
+		}
+		got, zone := spec.Rules[0].Limits[0], ""
+		if got.Zone != nil {
+			zone, got.Zone = got.Zone.String(), nil
+		}
+		if got != test.want || zone != test.zone {
+			t.Errorf("Decode(%s) = %+v in %q, want %+v in %q", test.limit, got, zone, test.want, test.zone)
 		}
 	}
 }

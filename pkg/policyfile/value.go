@@ -8,15 +8,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // zones, where the machine has none
 
+	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/descriptors"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
 // A rate is tokens per period.
 type rate struct {
-	tokens int64
-	per    time.Duration
+	tokens   int64
+	per      time.Duration
+	calendar bucket.Calendar // with per 0, for the periods that differ in length
 }
 
 const wantRate = "tokens and a period, such as 20/10s"
@@ -34,6 +37,9 @@ func parseRate(s string) (rate, *mismatch) {
 	if unit := bareUnits[strings.ToLower(period)]; unit != "" {
 		return rate{}, &mismatch{wantRate, fmt.Sprintf("write %d/1%s", n, unit)}
 	}
+	if c := calendars[period]; c != 0 {
+		return rate{tokens: n, calendar: c}, nil
+	}
 	per, wrong := parseDuration(period)
 	switch {
 	case wrong != nil:
@@ -41,8 +47,11 @@ func parseRate(s string) (rate, *mismatch) {
 	case per <= 0:
 		return rate{}, &mismatch{"a period longer than nothing", ""}
 	}
-	return rate{n, per}, nil
+	return rate{tokens: n, per: per}, nil
 }
+
+// calendars are the periods that only a calendar has.
+var calendars = map[string]bucket.Calendar{"1mo": bucket.Month, "1y": bucket.Year}
 
 func parseTokens(s string) (int64, *mismatch) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
@@ -59,6 +68,7 @@ func parseTokens(s string) (int64, *mismatch) {
 var bareUnits = map[string]string{
 	"ms": "ms", "s": "s", "sec": "s", "second": "s", "m": "m", "min": "m", "minute": "m",
 	"h": "h", "hour": "h", "d": "d", "day": "d", "w": "w", "week": "w",
+	"mo": "mo", "month": "mo", "y": "y", "year": "y",
 }
 
 // durationPart is one number of a duration, with what should be its unit.
@@ -94,7 +104,7 @@ func durationHint(part []string) string {
 	case part[2] == "":
 		return "write its unit: ms, s, m, h, d or w"
 	case part[2] == "mo", part[2] == "y":
-		return "months and years are not there yet: write 30d or 365d"
+		return "write 1mo or 1y, with a zone, or a number of days"
 	}
 	return "the units are ms, s, m, h, d and w"
 }
@@ -110,6 +120,18 @@ func durationOf(number, unit string) (time.Duration, bool) {
 	}
 	d, err := time.ParseDuration(number + unit)
 	return d * times, err == nil && d <= math.MaxInt64/times
+}
+
+const wantZone = "a time zone such as Europe/Zurich or UTC"
+
+// parseZone reads the name of a time zone. That of the machine is none, since
+// replicas may run in several.
+func parseZone(s string) (*time.Location, *mismatch) {
+	zone, err := time.LoadLocation(s)
+	if err != nil || zone == time.Local || s == "" {
+		return nil, &mismatch{wantZone, ""}
+	}
+	return zone, nil
 }
 
 const wantNetwork = "an address or a network, such as 10.0.0.0/8"
