@@ -189,3 +189,14 @@ func (b *Bucket) set(i int, p Part) {
 	}
 	b.more[i-len(b.few)] = p
 }
+
+// Drained returns a Bucket at now that has no token under any limit of ls, and
+// none under way.
+func Drained(ls *Limits, now time.Time) Bucket {
+	b := blank(ls, now.UnixMicro())
+	for i := range ls.list {
+		p := Part{Spent: ls.list[i].burst}
+		b.set(i, ls.list[i].possible(p, b.at))
+	}
+	return b.kept()
+}

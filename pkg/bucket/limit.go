@@ -77,6 +77,8 @@ type Limits struct {
 	closed bool // one of them has a rate of 0
 	debt   bool
 	print  string // of all that the arithmetic goes by
+
+	fullWidth uint8 // of the time to full, when packed
 }
 
 // A limit is a Limit with what its arithmetic needs. In greedy arithmetic a
@@ -92,6 +94,7 @@ type limit struct {
 	unit  int64
 	step  int64
 	slot  int64 // µs: charges so close together are one in a log
+	width width
 }
 
 // NewLimits checks limits and makes them ready. The error is a *RangeError if
@@ -131,6 +134,7 @@ func newLimits(debt bool, maxDebt int64, limits []Limit) (*Limits, error) {
 		ls.closed = ls.closed || ready.Tokens == 0
 	}
 	ls.print = ls.fingerprint()
+	ls.pack()
 	return ls, nil
 }
 

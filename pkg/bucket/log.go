@@ -127,7 +127,7 @@ func (l *limit) logged(p Part, at int64) Part {
 		}
 		last, sum = e.At, sum+e.Tokens
 	}
-	if sum != p.Spent {
+	if sum != p.Spent || len(p.Log) > 2*slots {
 		return Part{Spent: p.Spent, Log: []Entry{{at, p.Spent}}}
 	}
 	return p

@@ -71,8 +71,8 @@ func BenchmarkTakeAtTheBound(b *testing.B) {
 	}
 	charges[0].Key = "new"
 	for b.Loop() {
-		if err := s.Take(b.Context(), charges, results); err == nil {
-			b.Fatal("Take(a new key at the bound) = no error, want one")
+		if err := s.Take(b.Context(), charges, results); err != nil || results[0].Err == nil {
+			b.Fatalf("Take(a new key at the bound) = %v, %+v, want an Err in its result", err, results[0])
 		}
 	}
 }

@@ -29,7 +29,7 @@ func bounded(tb testing.TB, keys int) (*memstore.Store, *clock) {
 	tb.Helper()
 	c := &clock{}
 	c.set(epoch)
-	s, err := memstore.New(memstore.Options{MaxKeys: keys, Now: c.now})
+	s, err := memstore.New(memstore.Options{MaxKeys: keys, OnFull: memstore.Fail, Now: c.now})
 	if err != nil {
 		tb.Fatalf("New(MaxKeys %d) = %v, want no error", keys, err)
 	}
@@ -43,13 +43,20 @@ func take(t *testing.T, s *memstore.Store, charges ...bucket.Charge) ([]bucket.R
 	return results, err
 }
 
-// wantFull wants an error that says so.
+// wantFull wants the last of charges to find no room, and the others to be
+// answered.
 func wantFull(t *testing.T, s *memstore.Store, charges ...bucket.Charge) {
 	t.Helper()
-	_, err := take(t, s, charges...)
-	var caused interface{ Cause() string }
-	if !errors.As(err, &caused) || caused.Cause() != "full" {
-		t.Errorf("Take(%v) at the bound = %v, want an error with cause full", charges, err)
+	results, err := take(t, s, charges...)
+	if err != nil {
+		t.Errorf("Take(%v) at the bound = %v, want no error", charges, err)
+	}
+	last := len(charges) - 1
+	for i, r := range results {
+		var caused interface{ Cause() string }
+		if full := errors.As(r.Err, &caused) && caused.Cause() == "full"; full != (i == last) {
+			t.Errorf("Take(%v) at the bound: result %d has Err %v, want cause full in the last alone", charges, i, r.Err)
+		}
 	}
 }
 
@@ -61,7 +68,7 @@ func wantTake(t *testing.T, s *memstore.Store, allowed bool, charges ...bucket.C
 		return
 	}
 	for i, r := range results {
-		if r.Allowed != allowed {
+		if r.Allowed != allowed || r.Err != nil {
 			t.Errorf("Take(%v)[%d] = %+v, want allowed %v", charges, i, r, allowed)
 		}
 	}
@@ -104,8 +111,8 @@ func TestBoundAnswersWhatItCan(t *testing.T) {
 	wantTake(t, s, true, old, bucket.Charge{Key: "other", Limits: ls, Cost: 2})
 
 	wantFull(t, s, fresh)
-	wantFull(t, s, old, fresh) // and old is not charged:
-	wantTake(t, s, true, old)
+	wantFull(t, s, old, fresh) // and old is charged:
+	wantTake(t, s, false, old)
 	look, back, tooMuch, shadow := fresh, fresh, fresh, fresh
 	look.Cost, back.Cost, tooMuch.Cost = 0, -1, 3
 	shadow.Shadow = true

@@ -1,9 +1,10 @@
 // Package memstore keeps buckets in the memory of this process: the embedded
 // store. Nothing survives a restart and nothing is shared with other replicas.
 //
-// It is bounded, and never makes room by forgetting a bucket that is not full:
-// that would hand its owner a full one. A new key that finds no room is an
-// error. The package knows buckets and their keys, not rules or requests.
+// It is bounded in bytes, and never makes room by forgetting a bucket that is
+// not full: that would hand its owner a full one. What becomes of a new key
+// that finds no room is an option. The package knows buckets and their keys,
+// not rules or requests.
 package memstore
 
 import (
@@ -13,17 +14,49 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
 
-// DefaultMaxKeys is how many buckets are kept at most unless Options say.
-const DefaultMaxKeys = 1 << 20
+const (
+	// DefaultMaxBytes is how much memory a Store uses at most unless Options
+	// say. It holds about 700,000 buckets of one limit.
+	DefaultMaxBytes = 64 << 20
+	// LeastMaxBytes is the smallest bound that Options may say.
+	LeastMaxBytes = 1 << 20
+	// MaxKeyLen is the longest key, in bytes.
+	MaxKeyLen = 32 << 10
+)
+
+// OnFull is what a Store does with a new key that finds no room.
+type OnFull uint8
+
+const (
+	// Deny answers as if the bucket under the new key were empty: nobody is
+	// let past a limit for having no room, and those who have a bucket go on
+	// as before. The wait that it answers is the limits', not until there is
+	// room.
+	Deny OnFull = iota
+	// Fail sets the Err of the new key's result, of Cause "full": what is done
+	// where a store fails decides. The request's other buckets go on as if it
+	// had room.
+	Fail
+)
 
 // Options are what New needs. The zero value is the documented default.
 type Options struct {
-	// MaxKeys bounds the buckets that are not full. 0 means DefaultMaxKeys.
+	// MaxBytes bounds the memory that buckets and what finds them take. 0
+	// means DefaultMaxBytes; LeastMaxBytes is the least. The last 16th of it
+	// is for buckets that are there already and need more room. What the
+	// garbage collector has not yet collected comes on top.
+	MaxBytes int64
+	// MaxKeys bounds the buckets that are not full. 0 means as many as fit
+	// MaxBytes.
 	MaxKeys int
+	// OnFull is what becomes of a new key at one of the bounds. The zero
+	// value is Deny.
+	OnFull OnFull
 	// Now is the clock, called under locks. Nil means the wall clock at New
 	// and the monotonic clock since, so that a wall clock that is set gives
 	// and takes nothing.
@@ -34,38 +67,59 @@ type Options struct {
 // goroutine and needs no closing: full buckets are dropped a few at a time by
 // the charges that come after.
 type Store struct {
-	now    func() time.Time
-	max    int64
-	kept   atomic.Int64
-	seed   maphash.Seed
-	calls  sync.Pool // of *call
-	shards [shards]shard
+	now     func() time.Time
+	onFull  OnFull
+	maxKeys int64
+	kept    atomic.Int64
+	refused atomic.Int64
+	budget  budget
+	seed    maphash.Seed
+	calls   sync.Pool // of *call
+	shards  [shards]shard
 }
 
 // New returns an empty Store.
 func New(o Options) (*Store, error) {
-	if o.MaxKeys < 0 {
-		return nil, fmt.Errorf("MaxKeys is %d, want 0 or more", o.MaxKeys)
+	if err := o.check(); err != nil {
+		return nil, err
 	}
+	s := &Store{now: o.Now, onFull: o.OnFull, maxKeys: int64(o.MaxKeys), seed: maphash.MakeSeed()}
+	s.budget.max = o.MaxBytes
+	s.budget.used.Store(int64(unsafe.Sizeof(*s)))
+	s.calls.New = func() any { return &call{store: s, slots: make([]slot, 0, 4)} }
+	for i := range s.shards {
+		s.shards[i].seed, s.shards[i].budget = s.seed, &s.budget
+	}
+	return s, nil
+}
+
+// check fills o in and names what is wrong with it.
+func (o *Options) check() error {
 	if o.MaxKeys == 0 {
-		o.MaxKeys = DefaultMaxKeys
+		o.MaxKeys = 1<<63 - 1
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
 	}
 	if o.Now == nil {
 		start := time.Now()
 		o.Now = func() time.Time { return start.Add(time.Since(start)) }
 	}
-	s := &Store{now: o.Now, max: int64(o.MaxKeys), seed: maphash.MakeSeed()}
-	s.calls.New = func() any { return &call{store: s, slots: make([]slot, 0, 4)} }
-	for i := range s.shards {
-		s.shards[i].entries = map[string]*entry{}
+	switch {
+	case o.MaxKeys < 0:
+		return fmt.Errorf("MaxKeys is %d, want 0 or more", o.MaxKeys)
+	case o.MaxBytes < LeastMaxBytes:
+		return fmt.Errorf("MaxBytes is %d, want 0 or at least %d", o.MaxBytes, LeastMaxBytes)
+	case o.OnFull > Fail:
+		return fmt.Errorf("OnFull is %d, want Deny or Fail", o.OnFull)
 	}
-	return s, nil
+	return nil
 }
 
 // Take makes charges as bucket.Group says and sets results[i] for charges[i].
-// A bucket that would be kept anew at the bound is an error of Cause "full",
-// for the whole call; a call that is denied anyway is answered. After an error
-// nothing was charged.
+// A bucket that would be kept anew at a bound goes by Options.OnFull; one that
+// is denied anyway, or only looked at, is answered. After an error nothing was
+// charged.
 func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
 	if err := check(ctx, charges, results); err != nil {
 		return err
@@ -73,14 +127,11 @@ func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []buc
 	c := s.calls.Get().(*call)
 	defer c.done()
 	c.find(charges)
-	if c.make(charges, results) {
-		return nil
+	if !c.make(charges, results, false) {
+		s.sweep()
+		c.make(charges, results, true)
 	}
-	s.sweep()
-	if c.make(charges, results) {
-		return nil
-	}
-	return errFull
+	return nil
 }
 
 // Len returns how many buckets are kept, none of them full. It drops the full
@@ -89,6 +140,13 @@ func (s *Store) Len() int {
 	s.sweep()
 	return int(s.kept.Load())
 }
+
+// Bytes returns how much memory the store uses of MaxBytes, the full buckets
+// that are still kept included.
+func (s *Store) Bytes() int64 { return s.budget.used.Load() }
+
+// Refused returns how many times a key found no room.
+func (s *Store) Refused() int64 { return s.refused.Load() }
 
 // sweep drops every bucket that is full.
 func (s *Store) sweep() {

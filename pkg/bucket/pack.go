@@ -1,0 +1,144 @@
+package bucket
+
+import "encoding/binary"
+
+// A packed bucket is at, in 8 bytes; the ms from then to full; then of each
+// limit spent and aux and, with Sliding, the number of its entries and of each
+// how long before at it was, and its tokens. Each number takes as many bytes
+// as the largest that its limit can have: only a log makes the length vary.
+
+// A width is the bytes that the numbers of one limit take when packed.
+type width struct{ spent, aux, ago uint8 }
+
+// Limits returns what b was last charged under, nil for a full b.
+func (b Bucket) Limits() *Limits { return b.ls }
+
+// Pack appends b, which must not be full, to dst. Unpack reads it, under
+// Limits that are the Same.
+func (b Bucket) Pack(dst []byte) []byte {
+	dst = appendInt(dst, b.at, 8)
+	dst = appendInt(dst, (b.fullAt-b.at)/1000, b.ls.fullWidth)
+	for i := range b.ls.list {
+		l, p := &b.ls.list[i], b.part(i)
+		dst = appendInt(dst, p.Spent, l.width.spent)
+		dst = appendInt(dst, p.Aux, l.width.aux)
+		if l.Refill != Sliding {
+			continue
+		}
+		dst = append(dst, byte(len(p.Log)))
+		for _, e := range p.Log {
+			dst = appendInt(dst, b.at-e.At, l.width.ago)
+			dst = appendInt(dst, e.Tokens, l.width.spent)
+		}
+	}
+	return dst
+}
+
+// PackedLen is the length of what Pack appends.
+func (b Bucket) PackedLen() int {
+	n := 8 + int(b.ls.fullWidth)
+	for i := range b.ls.list {
+		l := &b.ls.list[i]
+		n += int(l.width.spent) + int(l.width.aux)
+		if l.Refill == Sliding {
+			n += 1 + len(b.part(i).Log)*int(l.width.ago+l.width.spent)
+		}
+	}
+	return n
+}
+
+// Unpack returns the Bucket that src begins with, packed under ls.
+func Unpack(ls *Limits, src []byte) Bucket {
+	r := reader(src)
+	b := blank(ls, r.next(8))
+	b.fullAt = b.at + r.next(ls.fullWidth)*1000
+	for i := range ls.list {
+		w := ls.list[i].width
+		p := Part{Spent: r.next(w.spent), Aux: r.next(w.aux)}
+		if ls.list[i].Refill == Sliding {
+			p.Log = r.log(b.at, int(r.next(1)), w)
+		}
+		b.set(i, p)
+	}
+	return b
+}
+
+// PackedFullAt returns when the packed bucket is full, in µs since the epoch.
+func PackedFullAt(ls *Limits, src []byte) int64 {
+	r := reader(src)
+	return r.next(8) + r.next(ls.fullWidth)*1000
+}
+
+// A reader is what is left to read.
+type reader []byte
+
+func (r *reader) next(width uint8) int64 {
+	var eight [8]byte
+	copy(eight[:width], *r)
+	*r = (*r)[width:]
+	return int64(binary.LittleEndian.Uint64(eight[:]))
+}
+
+func (r *reader) log(at int64, n int, w width) []Entry {
+	if n == 0 {
+		return nil
+	}
+	log := make([]Entry, n)
+	for i := range log {
+		log[i] = Entry{At: at - r.next(w.ago), Tokens: r.next(w.spent)}
+	}
+	return log
+}
+
+func appendInt(dst []byte, n int64, width uint8) []byte {
+	var eight [8]byte
+	binary.LittleEndian.PutUint64(eight[:], uint64(n))
+	return append(dst, eight[:width]...)
+}
+
+// bytesFor returns how many bytes hold n, which is 0 or more.
+func bytesFor(n int64) uint8 {
+	var w uint8
+	for ; n > 0; n >>= 8 {
+		w++
+	}
+	return w
+}
+
+// pack sets how buckets under ls are packed.
+func (ls *Limits) pack() {
+	for i := range ls.list {
+		l := &ls.list[i]
+		l.width = l.packed()
+		ls.fullWidth = max(ls.fullWidth, bytesFor(l.longest()/1000+1))
+	}
+}
+
+func (l *limit) packed() width {
+	w := width{spent: bytesFor(l.most)}
+	switch l.Refill {
+	case Greedy:
+		w.aux = bytesFor(l.unit * l.tick)
+	case Interval:
+		w.aux = bytesFor(l.perUS)
+	case Sliding:
+		w.aux, w.ago = bytesFor(l.slot), bytesFor(l.perUS)
+	}
+	return w
+}
+
+// longest returns the most µs that l takes to be full again.
+func (l *limit) longest() int64 {
+	switch {
+	case l.Tokens == 0:
+		return 0
+	case l.Refill == Greedy:
+		return ceil(l.most*l.unit, l.step) * l.tick
+	case l.Refill == Sliding:
+		return l.perUS
+	case l.Calendar != 0:
+		return 2 * ceil(l.most, l.Tokens) * l.perUS // days may be left out
+	default:
+		return ceil(l.most, l.Tokens) * l.perUS
+	}
+}

@@ -1,0 +1,219 @@
+package memstore_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/memstore"
+)
+
+// heap is the bytes of all that is alive.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// racing says that the race detector is on, which is slow and takes memory.
+var racing bool
+
+// million is how many keys the tests of size use: a million, or the number that
+// SLUICE_MEMSTORE_KEYS says.
+func million() int {
+	if n, err := strconv.Atoi(os.Getenv("SLUICE_MEMSTORE_KEYS")); err == nil {
+		return n
+	}
+	if racing || testing.Short() {
+		return 50_000
+	}
+	return 1_000_000
+}
+
+// fill charges new keys, from one number to another. Each call is timed if
+// there is a list for that.
+func fill(tb testing.TB, s *memstore.Store, ls *bucket.Limits, from, to int, times []time.Duration) {
+	tb.Helper()
+	clock := func() time.Duration { return 0 }
+	if times != nil {
+		clock = spent
+	}
+	charges := []bucket.Charge{{Limits: ls, Cost: 1}}
+	results := make([]bucket.Result, 1)
+	key := []byte("{k3v9x2ab}4:edge3:api2:ip11:")
+	prefix := len(key)
+	for i := from; i < to; i++ {
+		key = fmt.Appendf(key[:prefix], "%09d", i)
+		charges[0].Key = string(key)
+		begin := clock()
+		err := s.Take(tb.Context(), charges, results)
+		if times != nil {
+			times[i-from] = clock() - begin
+		}
+		if err != nil || !results[0].Allowed || results[0].Err != nil {
+			tb.Fatalf("Take(key %d) = %+v, %v, want allowed", i, results[0], err)
+		}
+	}
+}
+
+// keyLen is the length of the keys that fill makes.
+const keyLen = 28 + 9
+
+// TestBytesPerKey weighs a million buckets of one greedy limit and prints what
+// each takes. The clock stands still. It does not run beside other tests, whose
+// memory would weigh.
+//
+//	go test -count=1 -v -run 'TestBytesPerKey|TestLongestCall' ./pkg/memstore
+func TestBytesPerKey(t *testing.T) {
+	if racing {
+		t.Skip("the race detector takes memory of its own")
+	}
+	keys := million()
+	c := &clock{}
+	c.set(epoch)
+	before := heap()
+	s, err := memstore.New(memstore.Options{MaxBytes: 1 << 30, Now: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, mustLimits(t, bucket.Limit{Tokens: 100, Per: time.Minute}), 0, keys, nil)
+	used := heap() - before
+	each := float64(used)/float64(keys) - keyLen
+	t.Logf("%d keys: %.1f bytes a key beside its %d bytes of text", keys, each, keyLen)
+	if each > 80 {
+		t.Errorf("a key takes %.1f bytes beside its text, want at most 80", each)
+	}
+	if said := s.Bytes(); used > said*101/100 || said > used*110/100 {
+		t.Errorf("Bytes() = %d, want what is in use: %d", said, used)
+	}
+	if got := s.Len(); got != keys {
+		t.Errorf("Len() = %d, want %d", got, keys)
+	}
+	c.set(epoch.Add(time.Hour))
+	if got := s.Len(); got != 0 {
+		t.Errorf("Len() an hour later = %d, want 0", got)
+	}
+	if left := heap() - before; left > used/20 {
+		t.Errorf("%d bytes are in use once all buckets are full, want next to none of %d", left, used)
+	}
+	runtime.KeepAlive(s)
+}
+
+// TestLongestCall prints the processor time of the longest of a million calls,
+// each of which makes a bucket, and of a million more while the garbage
+// collector runs without a rest.
+func TestLongestCall(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	keys := million()
+	s, err := memstore.New(memstore.Options{MaxBytes: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls, times := mustLimits(t, bucket.Limit{Tokens: 1000, Per: time.Hour}), make([]time.Duration, keys)
+	fill(t, s, ls, 0, keys, times)
+	t.Log("new keys:               ", spread(times))
+	defer collect()()
+	fill(t, s, ls, 0, keys, times)
+	t.Log("known keys, collecting: ", spread(times))
+}
+
+// spread is what the slowest calls took.
+func spread(times []time.Duration) string {
+	sorted := slices.Sorted(slices.Values(times))
+	at := func(share float64) time.Duration { return sorted[int(float64(len(sorted)-1)*share)] }
+	return fmt.Sprintf("half within %v, 99.9%% within %v, 99.999%% within %v, all within %v", at(0.5), at(0.999), at(0.99999), at(1))
+}
+
+// collect runs the garbage collector until it is told to stop.
+func collect() (stop func()) {
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stopped:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-done
+	}
+}
+
+// TestDay has new keys come all day long, a share of a million an hour, each
+// full again within minutes. Memory must not grow.
+func TestDay(t *testing.T) {
+	t.Parallel()
+	const perHour = 30_000
+	c := &clock{}
+	c.set(epoch)
+	s, err := memstore.New(memstore.Options{Now: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls := mustLimits(t, bucket.Limit{Tokens: 6, Per: time.Hour}) // full 10 minutes after a charge
+	var first int64
+	for minute := range 24 * 60 {
+		c.set(epoch.Add(time.Duration(minute) * time.Minute))
+		fill(t, s, ls, minute*perHour/60, (minute+1)*perHour/60, nil)
+		switch {
+		case minute == 60:
+			first = s.Bytes()
+		case minute > 60 && s.Bytes() > first*11/10:
+			t.Fatalf("minute %d: Bytes() = %d, want about the %d of the first hour", minute, s.Bytes(), first)
+		}
+	}
+}
+
+// TestMaxBytes fills a small store with buckets in use: its bound holds, the
+// old keys keep what they spent, and grow where they need to.
+func TestMaxBytes(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	c.set(epoch)
+	s, err := memstore.New(memstore.Options{MaxBytes: memstore.LeastMaxBytes, Now: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls := mustLimits(t, bucket.Limit{Tokens: 2, Per: time.Hour, Refill: bucket.Interval})
+	key := func(i int) bucket.Charge { return bucket.Charge{Key: fmt.Sprint("key ", i), Limits: ls, Cost: 2} }
+	kept := map[int]bool{}
+	for i := range 50_000 {
+		results, err := take(t, s, key(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[i] = results[0].Allowed
+		if got := s.Bytes(); got > memstore.LeastMaxBytes {
+			t.Fatalf("key %d: Bytes() = %d, want at most %d", i, got, memstore.LeastMaxBytes)
+		}
+	}
+	inUse := s.Len()
+	if inUse < 5000 || int64(50_000-inUse) != s.Refused() {
+		t.Fatalf("Len() = %d, Refused() = %d, want some thousand kept and the rest of 50000 refused", inUse, s.Refused())
+	}
+	for i, kept := range kept {
+		want := int64(2)
+		if kept {
+			want = 0
+		}
+		look := key(i)
+		look.Cost = 0
+		if results, err := take(t, s, look); err != nil || results[0].Remaining != want {
+			t.Fatalf("Take(look at key %d) = %+v, %v, want %d left: kept is %v", i, results[0], err, want, kept)
+		}
+		wantTake(t, s, false, key(i))
+	}
+}
