@@ -21,6 +21,10 @@ func attributes(ctx context.Context, a *authv3.AttributeContext) *identity.Attri
 		Method:    http.GetMethod(),
 		Path:      http.GetPath(),
 		Host:      http.GetHost(),
+		Scheme:    http.GetScheme(),
+		Protocol:  http.GetProtocol(),
+		ID:        http.GetId(),
+		Size:      http.GetSize(),
 		Headers:   headers(http),
 		Principal: source.GetPrincipal(),
 		Context:   a.GetContextExtensions(),
@@ -28,6 +32,9 @@ func attributes(ctx context.Context, a *authv3.AttributeContext) *identity.Attri
 		Stamps:    stamps(ctx),
 	}
 	attrs.Source, attrs.Pipe = peer(source.GetAddress())
+	if at := a.GetRequest().GetTime(); at != nil {
+		attrs.Time = at.AsTime()
+	}
 	return attrs
 }
 

@@ -3,6 +3,7 @@ package authz
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
@@ -24,10 +25,11 @@ func TestAttributes(t *testing.T) {
 		"nothing in it": {`{"source":{"address":{}},"request":{"http":{}},"metadataContext":{}}`, identity.Attributes{}},
 		"a request as Envoy sends it": {
 			`{"source":{"address":{"socketAddress":{"address":"127.0.0.5","portValue":40000}},"principal":"spiffe://td/client"},
-			  "request":{"http":{"method":"GET","path":"/a/b%2Fc//d/../e%41?x=1","host":"example.com:8080","headers":{":path":"/a","x-user-id":"a,b","x-empty":""}}},
+			  "request":{"time":"2030-01-02T03:04:05.000000006Z","http":{"id":"77","scheme":"https","protocol":"HTTP/2","size":"42","method":"GET","path":"/a/b%2Fc//d/../e%41?x=1","host":"example.com:8080","headers":{":path":"/a","x-user-id":"a,b","x-empty":""}}},
 			  "contextExtensions":{"domain":"edge"}}`,
 			identity.Attributes{
 				Method: "GET", Path: "/a/b%2Fc//d/../e%41?x=1", Host: "example.com:8080",
+				Scheme: "https", Protocol: "HTTP/2", ID: "77", Size: 42, Time: time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC),
 				Headers: map[string]string{":path": "/a", "x-user-id": "a,b", "x-empty": ""},
 				Source:  netip.MustParseAddr("127.0.0.5"), Principal: "spiffe://td/client",
 				Context: map[string]string{"domain": "edge"},
