@@ -22,6 +22,7 @@ const (
 	// What is taken for the longest text and the largest map when the work is
 	// estimated. A request that has more of it is stopped at maxWork.
 	maxText    = 8192
+	maxDynamic = 1024 // text or list: what a claim may be
 	maxEntries = 128
 )
 
@@ -160,8 +161,10 @@ func (s sizes) EstimateSize(n celcost.AstNode) *celcost.SizeEstimate {
 		return nil
 	}
 	switch n.Type().Kind() {
-	case types.StringKind, types.DynKind:
+	case types.StringKind:
 		return &celcost.SizeEstimate{Max: maxText}
+	case types.DynKind:
+		return &celcost.SizeEstimate{Max: maxDynamic}
 	case types.MapKind, types.ListKind:
 		return &celcost.SizeEstimate{Max: maxEntries}
 	default:

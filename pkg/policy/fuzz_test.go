@@ -82,7 +82,26 @@ func (s *script) rule() policy.RuleSpec {
 		r.Match = &policy.MatchSpec{Path: s.word(), Methods: s.words(), Hosts: s.words()}
 	}
 	r.Per, r.Missing = s.words(), s.missing()
+	s.more(&r)
 	return r
+}
+
+// more adds what a rule may have beside.
+func (s *script) more(r *policy.RuleSpec) {
+	switch s.number(5) {
+	case 1:
+		r.Cost, r.Unlimited = s.word(), s.number(2) == 1
+	case 2:
+		r.Debt, r.MaxDebt = true, int64(s.number(99))
+	case 3:
+		r.Match = &policy.MatchSpec{Path: s.word(), When: s.word(), Headers: []policy.HeaderSpec{{Name: s.word(), Value: s.word()}}}
+	case 4:
+		o := policy.OverrideSpec{When: s.word(), Limits: r.Limits, Unlimited: s.number(2) == 1}
+		for range s.number(3) {
+			o.Values = append(o.Values, policy.ValuesSpec{Name: s.word(), Values: s.words()})
+		}
+		r.Overrides = append(r.Overrides, o)
+	}
 }
 
 func (s *script) spec() policy.Spec {
@@ -126,6 +145,45 @@ func FuzzCompileAndAsk(f *testing.F) {
 		p.ForRequest(policy.Request{})
 		p.ForDescriptor(descriptors.Descriptor{{Key: word, Value: path}, {Key: method, Value: host}})
 		p.ForDescriptor(descriptors.Descriptor{{Key: "masked_remote_address", Value: word}})
+	})
+}
+
+// No expression makes Compile or a request panic, or takes long: it has a
+// value, or is a failure. The faults of one are always the same.
+func FuzzExpression(f *testing.F) {
+	for _, text := range []string{
+		`request.method != "HEAD"`, `claims[?"plan"].orValue("") == "gold"`, `request.size / 1024`, `request.headers.exists(k, k.startsWith("x-"))`,
+		`request.path.matches("^/a(b|c)*$")`, `metadata.filter_metadata["a"]["b"] == 3`, `[1, 2].map(x, x * 2)[0] > 1`, `{"a": 1}.a == 1`,
+		`duration("1h") > duration("30m") && request.time > timestamp("2020-01-01T00:00:00Z")`, `optional.of(1).orValue(2) == 1`, `context.?x.hasValue()`,
+	} {
+		f.Add(text, "/a?b", "k")
+	}
+	f.Fuzz(func(t *testing.T, text, path, word string) {
+		s := rules(
+			policy.RuleSpec{Name: "w", Match: &policy.MatchSpec{When: text}},
+			policy.RuleSpec{Name: "c", Cost: text, Overrides: []policy.OverrideSpec{{When: text, Unlimited: true}}},
+		)
+		_, faults := policy.Compile(s, policy.Options{})
+		_, again := policy.Compile(s, policy.Options{})
+		if !slices.Equal(faults, again) {
+			t.Errorf("Compile(%q) = %+v and then %+v, want the same", text, faults, again)
+		}
+		for i := range s.Rules {
+			alone := rules(s.Rules[i])
+			if i == 1 {
+				alone.Rules[0].Overrides = nil
+			}
+			p, _ := policy.Compile(alone, policy.Options{})
+			if p == nil {
+				continue
+			}
+			m := ask(p, call{path: path, headers: header(word, path), context: header(word, word), metadata: claims(word)})
+			for _, a := range m.Applied {
+				if a.Cost < 0 || a.Cost > 1<<31-1 {
+					t.Errorf("ForRequest(%q) with %q costs %d, want 0 to 2^31-1", path, text, a.Cost)
+				}
+			}
+		}
 	})
 }
 
