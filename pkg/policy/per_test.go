@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -177,5 +178,27 @@ func TestTheFirstRefusalInTheFileDecides(t *testing.T) {
 	s.Rules[0] = policy.RuleSpec{Name: "one", Per: []string{"header.b"}, Missing: skip, Stop: true, Limits: hourly(1)}
 	if m := ask(compile(t, s), call{path: "/"}); m.Refusal == nil || m.Refusal.Rule.Name != "two" {
 		t.Errorf("ForRequest(/) after a stop that was skipped = %+v, want a refusal of rule two", m)
+	}
+}
+
+// B013: a credential is not to be found in a key, however it is named.
+func TestKeysHideCredentials(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-token-XYZ"
+	s := identified(rules(
+		policy.RuleSpec{Name: "header", Per: []string{"header.authorization"}},
+		policy.RuleSpec{Name: "token", Per: []string{"token"}},
+		policy.RuleSpec{Name: "cookie", Per: []string{"cookie.sid"}},
+		policy.RuleSpec{Name: "key", Per: []string{"key"}, Overrides: []policy.OverrideSpec{{Values: values("key", secret), Limits: hourly(7)}}},
+	), "token", identity.SourceSpec{Bearer: true, Always: true})
+	s = identified(s, "key", identity.SourceSpec{Header: "x-key", Always: true, Hash: true})
+	m := ask(compile(t, s), call{headers: header("authorization", "Bearer "+secret, "cookie", "sid="+secret, "x-key", secret)})
+	if len(m.Applied) != 4 || m.Applied[3].Limits.At(0).Burst != 7 {
+		t.Fatalf("ForRequest() applies %+v, want 4 rules, the last with its override", m.Applied)
+	}
+	for _, a := range m.Applied {
+		if strings.Contains(a.Key, secret) {
+			t.Errorf("ForRequest() has the key %s of rule %s, want it without the credential", a.Key, a.Rule.Name)
+		}
 	}
 }
