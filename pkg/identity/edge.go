@@ -89,23 +89,32 @@ func (e Edge) TrustsPeers() bool { return e.proxies.Len() > 0 }
 
 // Identify finds the client of a request. Its time is bounded by the length of
 // the forwarded header, and it allocates nothing for each of its entries.
-func (e Edge) Identify(a *Attributes) Identity {
-	peer := plain(a.Source)
-	if a.Pipe {
-		peer = netip.Addr{}
-	}
+func (e Edge) Identify(a *Attributes) Identity { return e.identify(a, nil) }
+
+// identify finds the client and, unless t is nil, notes in it each entry of the
+// forwarded header that it reads.
+func (e Edge) identify(a *Attributes, t *Trace) Identity {
+	peer := a.peer()
 	switch {
 	case e.stamp != "":
 		return found(parseAddr(a.Stamps[e.stamp]), FromStamp)
 	case !peer.IsValid() && !a.Pipe:
 		return Identity{}
 	case e.hops > 0:
-		return e.count(e.chain(a), peer)
+		return e.count(e.chain(a), peer, t)
 	case !e.proxies.Contains(peer):
 		return found(peer, FromPeer)
 	default:
-		return e.walk(e.chain(a), peer)
+		return e.walk(e.chain(a), peer, t)
 	}
+}
+
+// peer returns the address of the direct peer; the zero Addr if it has none.
+func (a *Attributes) peer() netip.Addr {
+	if a.Pipe {
+		return netip.Addr{}
+	}
+	return plain(a.Source)
 }
 
 // found returns the identity with the address a; the zero Addr is a missing one.
@@ -129,7 +138,7 @@ func (e Edge) chain(a *Attributes) chain {
 
 // walk goes from peer, which is trusted, to the left past trusted hops. Garbage
 // ends the walk at the last good hop.
-func (e Edge) walk(c chain, peer netip.Addr) Identity {
+func (e Edge) walk(c chain, peer netip.Addr, t *Trace) Identity {
 	id := Identity{Client: peer, Trusted: true, Evidence: FromPeer}
 	for {
 		entry, ok := c.last()
@@ -138,24 +147,29 @@ func (e Edge) walk(c chain, peer netip.Addr) Identity {
 		}
 		hop := c.parse(entry)
 		if !hop.IsValid() {
+			t.read(&c, entry, Garbage)
 			return id
 		}
 		id.Client, id.Evidence = hop, FromChain
 		if !e.proxies.Contains(hop) {
+			t.read(&c, entry, Untrusted)
 			return id
 		}
+		t.read(&c, entry, Trusted)
 	}
 }
 
 // count goes as many places to the left of the chain's end as there are hops.
 // The peer, which has no address if it is a pipe, is the chain's end whether or
 // not the header has it.
-func (e Edge) count(c chain, peer netip.Addr) Identity {
+func (e Edge) count(c chain, peer netip.Addr, t *Trace) Identity {
 	entry, ok := c.last()
 	if ok && peer.IsValid() && c.parse(entry) == peer {
+		t.read(&c, entry, Repeated)
 		entry, ok = c.last()
 	}
 	for place := 1; ok && place < e.hops; place++ {
+		t.read(&c, entry, Counted)
 		entry, ok = c.last()
 	}
 	if !ok {
@@ -163,8 +177,10 @@ func (e Edge) count(c chain, peer netip.Addr) Identity {
 	}
 	client := c.parse(entry)
 	if !client.IsValid() {
+		t.read(&c, entry, Garbage)
 		return found(peer, FromPeer)
 	}
+	t.read(&c, entry, Counted)
 	return found(client, FromChain)
 }
 

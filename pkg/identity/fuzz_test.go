@@ -36,6 +36,7 @@ func FuzzIdentify(f *testing.F) {
 			{Stamp: "s"},
 		} {
 			checkFound(t, spec, a, mustEdge(t, spec).Identify(a))
+			checkTrace(t, mustEdge(t, spec), a)
 		}
 		if got := (identity.Edge{}).Identify(a); text(got.Client) != text(source.Unmap()) {
 			t.Errorf("Identify(%+v), nobody trusted = %v, want the peer", a, got)
@@ -54,6 +55,17 @@ func checkFound(t *testing.T, spec identity.EdgeSpec, a *identity.Attributes, go
 	}
 	if len(spec.Proxies) > 0 && !trusted && got.Client != a.Source.Unmap() {
 		t.Errorf("Identify(%+v) under %+v = %+v, want the peer, who is not trusted", a, spec, got)
+	}
+}
+
+func checkTrace(t *testing.T, e identity.Edge, a *identity.Attributes) {
+	t.Helper()
+	got, want := e.Trace(a), e.Identify(a)
+	if got.Identity != want {
+		t.Errorf("Trace(%+v) = %+v, want what Identify says, %+v", a, got, want)
+	}
+	if got.Client >= 0 && got.Hops[got.Client].Addr != want.Client {
+		t.Errorf("Trace(%+v) has the client %v, want %v", a, got.Hops[got.Client], want.Client)
 	}
 }
 

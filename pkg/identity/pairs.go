@@ -9,10 +9,13 @@ import (
 // is not there just once. Proxies join the lines of this header by a comma,
 // which is why a cookie may begin after one.
 func findCookie(header, name string) string {
-	p := pairs{rest: header, end: ';', inner: ','}
-	value, _ := p.only(func(s string) bool { return trim(s) == name })
+	value, _ := cookies(header).only(func(s string) bool { return isCookie(s, name) })
 	return unquote(trim(value))
 }
+
+func cookies(header string) pairs { return pairs{rest: header, end: ';', inner: ','} }
+
+func isCookie(s, name string) bool { return trim(s) == name }
 
 // unquote takes the quotes off a cookie's value: servers read it the same with
 // and without.
@@ -28,18 +31,23 @@ func unquote(s string) string {
 // servers take a semicolon for an ampersand, which is why a parameter may begin
 // after one.
 func findQuery(target, name string) string {
-	target, _, _ = strings.Cut(target, "#")
-	_, query, _ := strings.Cut(target, "?")
-	p := pairs{rest: query, end: '&', inner: ';'}
-	value, _ := p.only(func(s string) bool {
-		decoded, err := url.QueryUnescape(s)
-		return err == nil && decoded == name
-	})
+	value, _ := parameters(target).only(func(s string) bool { return isParameter(s, name) })
 	value, err := url.QueryUnescape(value)
 	if err != nil {
 		return ""
 	}
 	return value
+}
+
+func parameters(target string) pairs {
+	target, _, _ = strings.Cut(target, "#")
+	_, query, _ := strings.Cut(target, "?")
+	return pairs{rest: query, end: '&', inner: ';'}
+}
+
+func isParameter(s, name string) bool {
+	decoded, err := url.QueryUnescape(s)
+	return err == nil && decoded == name
 }
 
 // pairs are name=value pairs. One begins after each end and each inner; its
