@@ -8,17 +8,19 @@ import (
 
 // maxLooks bounds the pairs of rules that are looked at for warnings. A policy
 // of thousands of rules that all match every path is warned of less.
-const maxLooks = 2_000_000
+const maxLooks = 1_000_000
 
 // also returns the rules, other than j and in force, that apply to what rule j
 // is for wherever it comes at path, one without patterns. Without ok there
 // were too many to look at.
 func (c *compiler) also(path string, j int) (others []int, ok bool) {
-	if c.looks += len(c.policy.paths.all) + 1; c.looks > maxLooks {
+	paths := &c.policy.paths
+	if c.looks += len(paths.all) + len(paths.regex); c.looks > maxLooks {
 		return nil, false
 	}
-	b := &c.policy.rules[j]
-	for _, id := range c.policy.paths.find(path, nil) {
+	b, found := &c.policy.rules[j], paths.find(path, nil)
+	c.looks += len(found)
+	for _, id := range found {
 		a := &c.policy.rules[id]
 		if int(id) != j && !a.Shadow && a.limits != nil && a.match.covers(&b.match) && a.when.covers(b.when) {
 			others = append(others, int(id))
