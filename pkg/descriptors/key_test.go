@@ -239,7 +239,7 @@ func FuzzKeyHides(f *testing.F) {
 	f.Add("%%%%%%%%", []byte{})
 	f.Fuzz(func(t *testing.T, secret string, hashKey []byte) {
 		if len(secret) < 8 || strings.Contains("4:edge3:api3:key#", secret) {
-			t.Skip("too short to be anything but chance")
+			return
 		}
 		k := descriptors.NewKeyer(hashKey)
 		key := k.Key("edge", "api", descriptors.Value{Kind: "key", Text: secret, Form: descriptors.Hidden})

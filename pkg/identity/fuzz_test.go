@@ -114,7 +114,7 @@ func FuzzAppendedClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, front string, address []byte) {
 		client, ok := netip.AddrFromSlice(address)
 		if !ok || inAny(behind.Proxies, client) {
-			t.Skip("no client's address")
+			return
 		}
 		port := netip.AddrPortFrom(client, 4711).String()
 		for name, entries := range map[string][]string{
@@ -142,7 +142,7 @@ func FuzzParseAddr(f *testing.F) {
 	f.Add("1.2.3.4:000080")
 	f.Fuzz(func(t *testing.T, s string) {
 		if strings.Contains(s, "%") {
-			t.Skip("zones have rules of their own")
+			return
 		}
 		got, ok := identity.ParseAddr(s)
 		s = strings.Trim(s, " \t")
@@ -168,7 +168,7 @@ func FuzzCaller(f *testing.F) {
 		a, ok1 := netip.AddrFromSlice(one)
 		b, ok2 := netip.AddrFromSlice(other)
 		if !ok1 || !ok2 {
-			t.Skip("no address")
+			return
 		}
 		spec := identity.EdgeSpec{IPv4Prefix: 1 + int(bits4)%32, IPv6Prefix: 1 + int(bits6)%128}
 		edge := mustEdge(t, spec)
