@@ -1,0 +1,297 @@
+-- state.lua: the buckets under KEYS as numbers: read, refilled, charged and written. It stands before the text of every
+-- script here and does nothing by itself.
+--
+-- KEYS  the buckets, each once
+-- ARGV  1  now in µs, or '' for the server's own
+--       2  the sets of limits, packed: for each set its number of limits (B), then for each limit
+--          mode B (0 greedy, 1 interval, 2 greedy in ticks of 1 ms), name I4, period in ms I7, tokens I7, burst I7,
+--          unit I7, step I7
+-- Value    B 128 + flags (16 wide, 32 named) + the top 4 bits of at, I6 the rest of at in µs, I4 the ms from then to full;
+--          then for each limit mode B, period in ms I4, tokens I4, spent I3, aux I5, and where named the name I4.
+--          Wide: at is not in the first byte, and takes I7 as every number but mode and name does
+--
+-- An absent key is a full bucket; a key expires a margin after it is full, 1 s or, under a clock that is not the
+-- server's, 60 s.
+-- Numbers are whole and below 2^53. There floor(a / b), and with it `%`, is exact: a / b stays at least 1 / b below the
+-- next whole number, which is more than half a step of the doubles there, so it never rounds up to it.
+
+local spread, unpack, pack, byte = unpack, struct.unpack, struct.pack, string.byte
+local floor, call = math.floor, redis.call
+
+local EXACT, CENTURY = 2^53, 36500 * 86400000
+local HEAD, LIMIT, ONE, NAME = '>BI6I4', 'BI4I4I3I5', '>BI6I4BI4I4I3I5', 'I4'
+local WIDE_HEAD, WIDE_LIMIT = '>BI7I7', 'BI7I7I7I7'
+
+local time = call('TIME')
+local now, expires = tonumber(ARGV[1]), time[1] * 1000 + floor(time[2] / 1000) + 60000
+if not now then
+  now, expires = time[1] * 1000000 + time[2], expires - 59000
+end
+local top = floor(now / 2^48)
+local low = now - top * 2^48
+
+-- Of the bucket under KEYS[k]: values[k] is what is stored or false; ahead[k] its ms to full where it is from the future;
+-- state[k] is what it lacks now under the set under[k], spent and aux for each limit; left[k] and charged[k] are the
+-- same as the last charge left them.
+local values, foreign, ahead, keep = {}, {}, {}, {}
+local state, under, left, charged = {}, {}, {}, {}
+
+-- ceil returns a/b rounded up, 0 for a below 0.
+local function ceil(a, b)
+  if a <= 0 then return 0 end
+  a = a - 1
+  return (a - a % b) / b + 1
+end
+
+-- wait returns the µs until all spent tokens are back.
+local function wait(l, spent, aux)
+  if spent == 0 or l.tokens == 0 then return 0 end
+  if l.mode == 0 then return ceil(spent * l.unit - aux, l.step) end
+  if l.mode == 1 then return ceil(spent, l.tokens) * l.us - aux end
+  local phase = aux % 1000
+  return ceil(spent * l.unit - (aux - phase) / 1000, l.step) * 1000 - phase
+end
+
+-- refill returns spent and aux after elapsed µs. A product that leaves the exact range is more than all that is spent.
+local function refill(l, spent, aux, elapsed)
+  if l.mode == 1 then
+    local since = elapsed + aux
+    aux = since % l.us
+    local came = (since - aux) / l.us * l.tokens
+    if came >= spent then return 0, 0 end
+    return spent - came, aux
+  end
+  local unit, rest = l.unit, 0
+  if l.mode == 2 then
+    local phase = aux % 1000
+    aux, elapsed = (aux - phase) / 1000, elapsed + phase
+    rest = elapsed % 1000
+    elapsed = (elapsed - rest) / 1000
+  end
+  local parts = aux + elapsed * l.step
+  if parts >= spent * unit then return 0, 0 end
+  aux = parts % unit
+  return spent - (parts - aux) / unit, l.mode == 0 and aux or aux * 1000 + rest
+end
+
+-- capped returns spent and aux, about to be charged in ticks of 1 ms, without what came beyond full in the running one.
+local function capped(l, spent, aux)
+  if spent == 0 then return 0, 0 end
+  local phase, part = aux % 1000, l.step % 1000
+  local came = phase * (l.step - part) / 1000 + floor(phase * part / 1000)
+  if spent * l.unit - (aux - phase) / 1000 <= came then return 0, 0 end
+  return spent, aux
+end
+
+-- sane says that these are numbers that a limit can have.
+local function sane(mode, per, tokens, spent, aux)
+  return mode <= 2 and per > 0 and per <= CENTURY and tokens < EXACT and spent < EXACT and aux < per * 1000
+end
+
+-- adopt returns spent and aux, written under mode, per and tokens, as l has them after elapsed µs.
+local function adopt(l, elapsed, mode, per, tokens, spent, aux)
+  if spent > l.burst then spent = l.burst end
+  if mode ~= l.mode or per ~= l.per or (mode ~= 1 and tokens ~= l.tokens) then aux = 0 end
+  return refill(l, spent, aux, elapsed)
+end
+
+-- match returns for each limit of set the place in f of what it goes on from, or nil: by name, else period, else place.
+local function match(set, f, stride, count)
+  local from, taken = {}, {}
+  local function pass(fits)
+    for i = 1, #set do
+      for j = 1, count do
+        if not from[i] and not taken[j] and fits(set[i], f[4 + (j - 1) * stride + 1], stride == 6 and f[4 + j * stride - 1], i == j) then
+          from[i], taken[j] = 4 + (j - 1) * stride, true
+        end
+      end
+    end
+  end
+  pass(function(l, _, name) return l.name > 0 and l.name == name end)
+  pass(function(l, per) return l.per == per end)
+  pass(function(_, _, _, same) return same end)
+  return from
+end
+
+-- elapsed returns the µs since at, or nil if the bucket is full since: it was so ms after at.
+local function elapsed(k, at, ms)
+  if at > now then
+    ahead[k] = ms
+    return 0
+  end
+  if now < at + ms * 1000 then return now - at end
+end
+
+-- none is the state of a full bucket.
+local function none(set)
+  local lacks = {}
+  for i = 1, 2 * #set do lacks[i] = 0 end
+  return lacks
+end
+
+-- form returns how value is laid out: its format, the fields of a limit, the limits and whether it is wide; or nil.
+local function form(value)
+  local first = byte(value) or 0
+  if first < 128 or first >= 192 then return nil end
+  local wide, stride = first % 32 >= 16, 5
+  local head, limit, length, size = HEAD, LIMIT, 11, 17
+  if wide then head, limit, length, size = WIDE_HEAD, WIDE_LIMIT, 15, 29 end
+  if first >= 160 then limit, size, stride = limit .. NAME, size + 4, 6 end
+  local count = (#value - length) / size
+  if count < 1 or count > 16 or count ~= floor(count) or (wide and first % 16 > 0) then return nil end
+  return head .. string.rep(limit, count), stride, count, wide
+end
+
+-- decode returns the state under set that values[k] is now, or nil if it is none of ours.
+local function decode(k, set)
+  local format, stride, count, wide = form(values[k])
+  if not format then return nil end
+  local f = {unpack(format, values[k])}
+  local at = wide and f[2] or f[1] % 16 * 2^48 + f[2]
+  if at >= EXACT or f[3] > CENTURY + 1000 then return nil end
+  for j = 4, 3 + count * stride, stride do
+    if not sane(f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) then return nil end
+  end
+  local passed, lacks, from = elapsed(k, at, f[3]), none(set), match(set, f, stride, count)
+  if not passed then return lacks end
+  for i = 1, #set do
+    local j = from[i]
+    if j then lacks[2 * i - 1], lacks[2 * i] = adopt(set[i], passed, f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) end
+  end
+  return lacks
+end
+
+-- decodeOne is decode for a value as long as the usual one, which has one limit, is narrow and without a name.
+local function decodeOne(k, set)
+  local first, rest, ms, mode, per, tokens, spent, aux = unpack(ONE, values[k])
+  if first < 128 or first >= 144 then return decode(k, set) end
+  if not sane(mode, per, tokens, spent, aux) then return nil end
+  local passed = elapsed(k, (first - 128) * 2^48 + rest, ms)
+  if not passed then return {0, 0} end
+  return {adopt(set[1], passed, mode, per, tokens, spent, aux)}
+end
+
+-- full returns the ms, rounded up, until lacks is full under set; 0 if it is.
+local function full(set, lacks)
+  local most = 0
+  for i = 1, #set do
+    local us = wait(set[i], lacks[2 * i - 1], lacks[2 * i])
+    if us > most then most = us end
+  end
+  return ceil(most, 1000)
+end
+
+-- encode returns the value of what is left in k.
+local function encode(k, ms)
+  local set, lacks = charged[k], left[k]
+  local wide, named, l = now >= 2^52 or ms >= 2^32, false, set[1]
+  for i = 1, #set do
+    wide = wide or set[i].large or lacks[2 * i - 1] >= 2^24 or lacks[2 * i] >= 2^40
+    named = named or set[i].name > 0
+  end
+  if #set == 1 and not wide and not named then
+    return pack(ONE, 128 + top, low, ms, l.mode, l.per, l.tokens, lacks[1], lacks[2])
+  end
+  local flags, limit = 128 + (wide and 16 or 0) + (named and 32 or 0), '>' .. (wide and WIDE_LIMIT or LIMIT)
+  local parts = {wide and pack(WIDE_HEAD, flags, now, ms) or pack(HEAD, flags + top, low, ms)}
+  for i = 1, #set do
+    l = set[i]
+    parts[#parts + 1] = pack(limit, l.mode, l.per, l.tokens, lacks[2 * i - 1], lacks[2 * i])
+    if named then parts[#parts + 1] = pack('>I4', l.name) end
+  end
+  return table.concat(parts)
+end
+
+-- settle makes state[k] what the bucket lacks now under set.
+local function settle(k, set)
+  if foreign[k] then return end
+  if charged[k] then
+    local ms = full(charged[k], left[k])
+    values[k] = ms > 0 and encode(k, ms)
+  end
+  local value, lacks = values[k]
+  if not value then
+    lacks = none(set)
+  elseif #value == 28 and #set == 1 then
+    lacks = decodeOne(k, set)
+  else
+    lacks = decode(k, set)
+  end
+  state[k], under[k] = lacks, set
+  if not lacks then foreign[k] = true end
+end
+
+-- holds says that every limit has cost tokens in k.
+local function holds(k, set, cost)
+  if cost <= 0 or foreign[k] then return true end
+  local lacks = state[k]
+  for i = 1, #set do
+    if cost > set[i].burst - lacks[2 * i - 1] then return false end
+  end
+  return true
+end
+
+-- spend takes cost from every limit of k, up to empty or to full, and says whether that counts.
+local function spend(k, set, cost)
+  if foreign[k] or cost == 0 or set.closed then return false end
+  local lacks = state[k]
+  for i = 1, #set do
+    local l, spent, aux = set[i], lacks[2 * i - 1], lacks[2 * i]
+    if l.mode == 2 then spent, aux = capped(l, spent, aux) end
+    spent = spent + cost
+    if spent <= 0 then spent, aux = 0, 0 end
+    if spent > l.burst then spent = l.burst end
+    lacks[2 * i - 1], lacks[2 * i] = spent, aux
+  end
+  left[k], charged[k] = lacks, set
+  return true
+end
+
+-- sets reads ARGV[2].
+local function sets(text)
+  local list, at = {}, 1
+  while at <= #text do
+    local set, count = {}
+    count, at = unpack('>B', text, at)
+    for i = 1, count do
+      local l = {}
+      l.mode, l.name, l.per, l.tokens, l.burst, l.unit, l.step, at = unpack('>BI4I7I7I7I7I7', text, at)
+      l.us, l.large = l.per * 1000, l.per >= 2^32 or l.tokens >= 2^32
+      set[i], set.closed = l, set.closed or l.tokens == 0
+    end
+    list[#list + 1] = set
+  end
+  return list
+end
+
+-- fetch reads all values.
+local function fetch()
+  for from = 1, #KEYS, 1000 do
+    local last = math.min(from + 999, #KEYS)
+    local list = call('MGET', spread(KEYS, from, last))
+    for k = from, last do values[k] = list[k - from + 1] end
+  end
+  -- MGET has nothing for an absent key and for one of another type.
+  for k = 1, #KEYS do
+    if not values[k] then
+      local value = redis.pcall('GET', KEYS[k])
+      if value and not string.find(value.err, '^WRONGTYPE') then call('GET', KEYS[k]) end -- raises what it was
+      if value then foreign[k] = true end
+    end
+  end
+end
+
+-- write stores what has changed of k.
+local function write(k)
+  if charged[k] then
+    local ms = full(charged[k], left[k])
+    if ms == 0 then return call('DEL', KEYS[k]) end
+    return call('SET', KEYS[k], encode(k, ms), 'PXAT', expires + ms)
+  end
+  if ahead[k] and keep[k] then
+    local first, head = byte(values[k])
+    if first % 32 >= 16 then head = pack('>BI7', first, now) else head = pack('>BI6', first - first % 16 + top, low) end
+    call('SET', KEYS[k], head .. string.sub(values[k], #head + 1), 'PXAT', expires + ahead[k])
+  end
+end
+
