@@ -115,7 +115,12 @@ func (d *decisions) use(rules []*policy.Rule) {
 // Observer returns a function that counts decisions made at door, fit for
 // limiter.Options.Observe.
 func (m *Metrics) Observer(door Door) func(context.Context, limiter.Decision) {
-	return func(_ context.Context, d limiter.Decision) { m.decisions.observe(door, &d) }
+	return func(_ context.Context, d limiter.Decision) {
+		m.decisions.observe(door, &d)
+		for _, f := range d.Failures {
+			m.failures.WithLabelValues(f.Rule.Domain, f.Rule.Name, f.Field).Inc()
+		}
+	}
 }
 
 func (d *decisions) observe(door Door, dec *limiter.Decision) {

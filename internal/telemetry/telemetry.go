@@ -35,6 +35,7 @@ type Metrics struct {
 	reloadedAt   prometheus.Gauge
 	rules        prometheus.Gauge
 	panics       prometheus.Counter
+	failures     *prometheus.CounterVec
 }
 
 // New makes Metrics that have counted nothing.
@@ -45,8 +46,12 @@ func New(o Options) *Metrics {
 	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "sluice_panics_total", Help: "Panics of handlers that were caught. Each is a fault in this program.",
 	})
+	m.failures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_expression_failures_total",
+		Help: "Expressions of a policy that had no value for a request, by rule and field: a match applies then, an override does not, a cost is 1.",
+	}, []string{"domain", "rule", "field"})
 	m.registry.MustRegister(
-		m.decisions, m.storeSeconds, m.storeErrors, m.reloads, m.reloadGood, m.reloadedAt, m.rules, m.panics, buildInfo(o),
+		m.decisions, m.failures, m.storeSeconds, m.storeErrors, m.reloads, m.reloadGood, m.reloadedAt, m.rules, m.panics, buildInfo(o),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m

@@ -70,6 +70,26 @@ func allowed(yes ...bool) []bucket.Result {
 	return list
 }
 
+func TestObserverCountsFailures(t *testing.T) {
+	t.Parallel()
+	m := telemetry.New(telemetry.Options{})
+	observe := m.Observer(telemetry.Authz)
+	for _, fields := range [][]string{{"cost"}, {"match.when", "cost"}, {}} {
+		d := limiter.Decision{Allowed: true, Reason: limiter.NoRule, Deciding: -1}
+		for _, f := range fields {
+			d.Failures = append(d.Failures, policy.Failure{Rule: api, Field: f, Err: errors.New("x")})
+		}
+		observe(t.Context(), d)
+	}
+	want := map[string]string{
+		`sluice_expression_failures_total{domain="edge",field="cost",rule="api"}`:       "2",
+		`sluice_expression_failures_total{domain="edge",field="match.when",rule="api"}`: "1",
+	}
+	if diff := cmp.Diff(want, scrape(t, m, "sluice_expression_")); diff != "" {
+		t.Errorf("Observer of failures (-want +got):\n%s", diff)
+	}
+}
+
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	within := limiter.Decision{Allowed: true, Reason: limiter.Within, Applied: applied(api), Results: allowed(true)}
@@ -89,6 +109,9 @@ func TestObserver(t *testing.T) {
 		}},
 		{"refused", telemetry.Authz, []limiter.Decision{{Reason: limiter.Refused, Refusal: &policy.Refusal{Rule: api}, Deciding: -1}}, map[string]string{
 			series("authz", "edge", "api", "deny", "refused"): "1",
+		}},
+		{"unlimited", telemetry.Authz, []limiter.Decision{{Allowed: true, Reason: limiter.Unlimited, Applied: applied(api), Results: allowed(true)}}, map[string]string{
+			series("authz", "edge", "api", "allow", "unlimited"): "1",
 		}},
 		{"by no rule", telemetry.Authz, []limiter.Decision{
 			{Allowed: true, Reason: limiter.NoRule, Deciding: -1},
