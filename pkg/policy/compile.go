@@ -38,6 +38,7 @@ func Compile(s Spec, o Options) (*Policy, []Fault) {
 	c.rules()
 	c.unused()
 	c.doubts()
+	c.policy.words = c.words()
 	for i := range c.faults {
 		c.faults[i].File = s.File
 		if !c.faults[i].Warning {

@@ -68,6 +68,7 @@ type Policy struct {
 	paths    pathIndex
 	entries  entryNode
 	answers  bool // it has rules for requests, not descriptors alone
+	words    words
 }
 
 // A rule is a compiled rule. It has either match and per or fixed and open.
