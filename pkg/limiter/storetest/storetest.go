@@ -30,6 +30,10 @@ type Harness struct {
 	// is nil for a store that keeps them for long: whether a bucket that was
 	// full is still known matters only when the clock is set back.
 	Forget func()
+	// Apart says that a group that is denied may hold tokens of some of its
+	// buckets until it has given them back. Callers at the same time then may
+	// find too few, and never too many.
+	Apart bool
 }
 
 // Run tests a store against the contract. It calls open for each case; the
