@@ -7,7 +7,6 @@
 package servers
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"net"
@@ -44,6 +43,11 @@ type Options struct {
 	Password string
 	// Socket has the server listen on a unix socket instead of a port.
 	Socket bool
+	// Certificates has the server speak TLS only, to those that show one of
+	// them.
+	Certificates *Certificates
+	// Replicas is, of a Cluster, how many each primary has.
+	Replicas int
 	// Args are further arguments, such as "--maxmemory", "10mb".
 	Args []string
 }
@@ -57,6 +61,9 @@ type Server struct {
 	path    string
 	options Options
 	dir     string
+	conf    string   // "" for none
+	more    []string // arguments
+	bus     string   // of a node of a cluster, the port for the others
 	cmd     *exec.Cmd
 	exited  <-chan struct{}
 }
@@ -64,16 +71,30 @@ type Server struct {
 // Start starts a server of kind k and waits until it answers.
 func Start(t testing.TB, k Kind, o Options) *Server {
 	t.Helper()
+	if !o.Socket {
+		return startFree(t, k, o, func(*Server) []string { return nil })
+	}
+	s := newServer(t, k, o)
+	s.Addr = filepath.Join(s.dir, "s")
+	s.mustStart(t)
+	return s
+}
+
+func newServer(t testing.TB, k Kind, o Options) *Server {
+	t.Helper()
 	s := &Server{kind: k, path: k.find(t), options: o, dir: folder(t)}
 	t.Cleanup(s.Kill)
-	if o.Socket {
-		s.Addr = filepath.Join(s.dir, "s")
-		s.mustStart(t)
-		return s
-	}
-	// Between the choice of a port and its use another may take it.
+	return s
+}
+
+// startFree starts a server on a free port. more returns further arguments for
+// each try: between the choice of a port and its use another may take it.
+func startFree(t testing.TB, k Kind, o Options, more func(*Server) []string) *Server {
+	t.Helper()
+	s := newServer(t, k, o)
 	for try := 1; ; try++ {
 		s.Addr = freeAddr(t)
+		s.more = more(s)
 		err := s.start()
 		if err == nil {
 			return s
@@ -84,6 +105,9 @@ func Start(t testing.TB, k Kind, o Options) *Server {
 	}
 }
 
+// Options returns what s was started with.
+func (s *Server) Options() Options { return s.options }
+
 // Restart starts s again at the same address, after Stop or Kill. It holds
 // nothing then.
 func (s *Server) Restart(t testing.TB) {
@@ -91,16 +115,24 @@ func (s *Server) Restart(t testing.TB) {
 	s.mustStart(t)
 }
 
-// URL returns where s is, as redis:// or unix://, with its password.
+// URL returns where s is, as redis://, rediss:// or unix://, with its password.
 func (s *Server) URL() string {
-	user := ""
+	scheme, user, addr := s.parts()
+	return scheme + "://" + user + addr
+}
+
+func (s *Server) parts() (scheme, user, addr string) {
+	scheme = "redis"
+	switch {
+	case s.options.Socket:
+		scheme = "unix"
+	case s.options.Certificates != nil:
+		scheme = "rediss"
+	}
 	if s.options.Password != "" {
 		user = ":" + s.options.Password + "@"
 	}
-	if s.options.Socket {
-		return "unix://" + user + s.Addr
-	}
-	return "redis://" + user + s.Addr
+	return scheme, user, s.Addr
 }
 
 // Stop has the server shut down in order, and waits for its end.
@@ -182,17 +214,25 @@ func run(cmd *exec.Cmd) (exited chan struct{}, err error) {
 }
 
 func (s *Server) args(log string) []string {
-	args := []string{"--save", "", "--appendonly", "no", "--dir", s.dir, "--logfile", log}
-	if s.options.Socket {
+	var args []string
+	if s.conf != "" {
+		args = append(args, s.conf)
+	}
+	args = append(args, "--save", "", "--appendonly", "no", "--dir", s.dir, "--logfile", log)
+	host, port, _ := net.SplitHostPort(s.Addr)
+	switch c := s.options.Certificates; {
+	case s.options.Socket:
 		args = append(args, "--port", "0", "--unixsocket", s.Addr)
-	} else {
-		host, port, _ := net.SplitHostPort(s.Addr)
+	case c != nil:
+		args = append(args, "--bind", host, "--port", "0", "--tls-port", port,
+			"--tls-ca-cert-file", c.CAFile, "--tls-cert-file", c.CertFile, "--tls-key-file", c.KeyFile)
+	default:
 		args = append(args, "--bind", host, "--port", port)
 	}
 	if s.options.Password != "" {
 		args = append(args, "--requirepass", s.options.Password)
 	}
-	return append(args, s.options.Args...)
+	return append(append(args, s.more...), s.options.Args...)
 }
 
 var errEnded = errors.New("it ended")
@@ -219,25 +259,8 @@ func (s *Server) await() error {
 
 // answers says that PING is answered by PONG.
 func (s *Server) answers() bool {
-	network := "tcp"
-	if s.options.Socket {
-		network = "unix"
-	}
-	conn, err := net.DialTimeout(network, s.Addr, time.Second)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	ask, want := "PING\r\n", "+PONG\r\n"
-	if s.options.Password != "" {
-		ask, want = "AUTH "+s.options.Password+"\r\n", "+OK\r\n"
-	}
-	if _, err := conn.Write([]byte(ask)); err != nil {
-		return false
-	}
-	got, _ := bufio.NewReader(conn).ReadString('\n')
-	return got == want
+	text, err := s.Try("PING")
+	return err == nil && text == "PONG"
 }
 
 // folder is a folder of its own for a server. Its path is short, since that of
