@@ -11,7 +11,16 @@ import (
 type group struct {
 	charges []bucket.Charge
 	results []bucket.Result
+	flags   byte // for the script: failed, or told
 }
+
+// What the script is told of a charge; the last two with the first of a group.
+const (
+	begins   = 1
+	isShadow = 2
+	failed   = 4 // elsewhere: nothing is charged
+	told     = 8 // what was and what is stored is to be answered too
+)
 
 // A call is what one run of the script is asked, and how its reply is read.
 type call struct {
@@ -23,6 +32,14 @@ type call struct {
 	packedSets []byte
 	packed     []byte
 	asks       []ask // in the reply's order
+
+	slot   uint16
+	origin []int // of each charge of the only group, its place in a larger one
+
+	err    error
+	denied bool     // a charge that is not shadow has no room
+	now    int64    // µs: when it was made
+	stored []string // of a call that is told: for each key what was stored, and what is
 }
 
 // An ask is one charge as the script sees it: all that a group charges one
@@ -38,10 +55,10 @@ type ask struct {
 func newCall(prefix string, groups []group) *call {
 	c := &call{prefix: prefix, groups: groups, places: map[string]uint32{}}
 	for g := range groups {
-		begins := len(c.asks)
+		first := len(c.asks)
 		c.add(g, false)
 		c.add(g, true)
-		c.pack(begins)
+		c.pack(first)
 	}
 	return c
 }
@@ -49,7 +66,7 @@ func newCall(prefix string, groups []group) *call {
 // add asks for the charges of group g that are shadow or that are not.
 func (c *call) add(g int, shadow bool) {
 	charges := c.groups[g].charges
-	begins := len(c.asks)
+	start := len(c.asks)
 	for i := range charges {
 		if charges[i].Shadow != shadow {
 			continue
@@ -60,7 +77,7 @@ func (c *call) add(g int, shadow bool) {
 			if charges[first].Limits == charges[i].Limits {
 				continue
 			}
-			for a.first = begins; c.asks[a.first].charge != first; {
+			for a.first = start; c.asks[a.first].charge != first; {
 				a.first++
 			}
 		}
@@ -68,17 +85,17 @@ func (c *call) add(g int, shadow bool) {
 	}
 }
 
-// pack writes the asks of one group, which begins at begins.
-func (c *call) pack(begins int) {
-	for i := begins; i < len(c.asks); i++ {
+// pack writes the asks of one group, of which start is the first.
+func (c *call) pack(start int) {
+	for i := start; i < len(c.asks); i++ {
 		a := &c.asks[i]
 		charge := &c.groups[a.group].charges[a.charge]
 		var flags byte
-		if i == begins {
-			flags = 1
+		if i == start {
+			flags = begins | c.groups[a.group].flags
 		}
 		if charge.Shadow {
-			flags |= 2
+			flags |= isShadow
 		}
 		cost := a.cost
 		if a.first != i {
@@ -173,10 +190,12 @@ const (
 )
 
 // read sets the results from the script's reply.
-func (c *call) read(reply []int64) error {
+func (c *call) read(r reply) error {
+	reply := r.numbers
 	if len(reply) == 0 {
 		return errReply
 	}
+	c.now, c.stored = reply[0], r.texts
 	now, reply := time.UnixMicro(reply[0]), reply[1:]
 	for i := range c.asks {
 		n, ok := c.readAsk(&c.asks[i], now, reply)
@@ -212,6 +231,7 @@ func (c *call) readAsk(a *ask, now time.Time, reply []int64) (int, bool) {
 		parts[i] = bucket.Part{Spent: reply[1+2*i], Aux: reply[2+2*i]}
 	}
 	a.made = reply[0] == charged
+	c.denied = c.denied || (reply[0] == noRoom && !g.charges[a.charge].Shadow)
 	b := bucket.FromParts(ls, now, parts[:ls.Len()])
 	g.results[a.charge] = b.Result(ls, a.cost, c.asks[a.first].made)
 	return n, true

@@ -79,6 +79,8 @@ func cause(err error) string {
 		return "reply"
 	case errors.Is(err, errLimits):
 		return "limits"
+	case errors.Is(err, errNobody):
+		return "clusterdown"
 	case errors.Is(err, redis.ErrClosed):
 		return "closed"
 	case errors.As(err, &untrusted), errors.As(err, &alert):

@@ -10,9 +10,9 @@ import (
 func (s *Store) TakeEach(ctx context.Context, charges [][]bucket.Charge, results [][]bucket.Result) error {
 	groups := make([]group, len(charges))
 	for i := range groups {
-		groups[i] = group{charges[i], results[i]}
+		groups[i] = group{charges: charges[i], results: results[i]}
 	}
-	return s.take(ctx, groups)
+	return s.takeAll(ctx, groups)
 }
 
 // Answered is the cause of an error that the server answered.

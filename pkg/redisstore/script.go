@@ -1,59 +1,53 @@
 package redisstore
 
 import (
-	"context"
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
 	"strconv"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // What buckets are is in state.lua, on which the other scripts stand.
 var (
 	//go:embed lua/state.lua
-	stateText string
+	stateLua string
 	//go:embed lua/take.lua
 	takeLua string
+	//go:embed lua/undo.lua
+	undoLua string
 
-	takeText = stateText + takeLua
-	takeHash = hash(takeText)
+	takeScript = newScript(stateLua + takeLua)
+	undoScript = newScript(stateLua + undoLua)
 )
 
-// hash is the name that the server gives a script.
-func hash(script string) string {
-	sum := sha1.Sum([]byte(script))
-	return hex.EncodeToString(sum[:])
+// A script is run by its hash; a server that does not know it is sent the text.
+type script struct{ text, hash string }
+
+func newScript(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text, hex.EncodeToString(sum[:])}
 }
 
-// eval runs the script. It is sent again only after the answer that the server
-// does not know it, which proves that it did not run.
-func (s *Store) eval(ctx context.Context, c *call) ([]int64, error) {
-	args := s.args(c)
-	reply, err := s.run(ctx, args)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		args[0], args[1] = "EVAL", takeText
-		return s.run(ctx, args)
+// job returns the job that makes the charges of c.
+func (s *Store) job(c *call) *job {
+	j := &job{slot: c.slot, script: takeScript, args: s.args(c, c.packed)}
+	for _, g := range c.groups {
+		if g.flags&told > 0 {
+			j.texts = 2 * len(c.keys)
+		}
 	}
-	return reply, err
+	return j
 }
 
-func (s *Store) run(ctx context.Context, args []any) ([]int64, error) {
-	cmd := redis.NewIntSliceCmd(ctx, args...)
-	// Process returns the error of cmd.
-	err := s.client.Process(ctx, cmd)
-	return cmd.Val(), err
-}
-
-// args lays out the command; lua/state.lua and lua/take.lua say how.
-func (s *Store) args(c *call) []any {
+// args lays out the keys and the rest; lua/state.lua and the script itself say
+// how.
+func (s *Store) args(c *call, rest []byte) []any {
 	now := ""
 	if s.now != nil {
 		now = strconv.FormatInt(s.now().UnixMicro(), 10)
 	}
-	args := make([]any, 0, len(c.keys)+6)
-	args = append(args, "EVALSHA", takeHash, len(c.keys))
+	args := make([]any, 0, len(c.keys)+4)
+	args = append(args, len(c.keys))
 	args = append(args, c.keys...)
-	return append(args, now, c.packedSets, c.packed)
+	return append(args, now, c.packedSets, rest)
 }

@@ -281,17 +281,25 @@ local function fetch()
   end
 end
 
--- write stores what has changed of k.
+-- moved returns value with its last charge now.
+local function moved(value)
+  local first, head = byte(value)
+  if first % 32 >= 16 then head = pack('>BI7', first, now) else head = pack('>BI6', first - first % 16 + top, low) end
+  return head .. string.sub(value, #head + 1)
+end
+
+-- write stores what has changed of k and, if it was charged, returns what is stored: nil for nothing.
 local function write(k)
   if charged[k] then
     local ms = full(charged[k], left[k])
-    if ms == 0 then return call('DEL', KEYS[k]) end
-    return call('SET', KEYS[k], encode(k, ms), 'PXAT', expires + ms)
+    if ms == 0 then
+      call('DEL', KEYS[k])
+      return nil
+    end
+    local value = encode(k, ms)
+    call('SET', KEYS[k], value, 'PXAT', expires + ms)
+    return value
   end
-  if ahead[k] and keep[k] then
-    local first, head = byte(values[k])
-    if first % 32 >= 16 then head = pack('>BI7', first, now) else head = pack('>BI6', first - first % 16 + top, low) end
-    call('SET', KEYS[k], head .. string.sub(values[k], #head + 1), 'PXAT', expires + ahead[k])
-  end
+  if ahead[k] and keep[k] then call('SET', KEYS[k], moved(values[k]), 'PXAT', expires + ahead[k]) end
 end
 

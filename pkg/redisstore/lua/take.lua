@@ -1,10 +1,12 @@
 -- take.lua: charge the buckets of each group, or none of them. It follows state.lua, and so do KEYS and ARGV 1 and 2.
 --
 -- ARGV  3  the charges, packed: flags B (1 begins a group, 2 is shadow), key I4 and set I4 (places, from 1), cost i7.
---          In a group the shadow charges come last. Its costs on one key are summed already
+--          In a group the shadow charges come last. Its costs on one key are summed already.
+--          A group that begins with 4 has failed elsewhere; if the first begins with 8, it is the only one
 -- Reply now, then for each charge
 --          0 no room, 1 charged, 2 room but not charged, then spent and aux for each limit;
---          or 3 alone: the value is none of ours. It was left as it is, and the group went on as if it had room
+--          or 3 alone: the value is none of ours. It was left as it is, and the group went on as if it had room.
+--          After 8, for each key what is to be put back if the charge is undone, and what is stored now: '' for nothing
 --
 -- Groups are taken in order. A look (cost 0) and a denied charge write nothing, except that state from the future is
 -- moved to now when its charge has a cost (a shadow one: if its group passed).
@@ -41,7 +43,7 @@ end
 
 -- charge makes charge c if its group passed and there is room, and answers it.
 local function charge(c, passed)
-  local k, set, cost, shadow = keys[c], terms[c], costs[c], flags[c] >= 2
+  local k, set, cost, shadow = keys[c], terms[c], costs[c], flags[c] % 4 >= 2
   if shadow or under[k] ~= set then fits(c) end
   if not (passed and room[c] and spend(k, set, cost)) and cost ~= 0 and (passed or not shadow) then keep[k] = true end
   answer(k, room[c] and (passed and 1 or 2) or 0)
@@ -49,20 +51,28 @@ end
 
 -- take makes the charges of one group, from first to last.
 local function take(first, last)
-  local passed = true
+  local passed = flags[first] % 8 < 4
   for c = first, last do
-    if flags[c] < 2 and not fits(c) then passed = false end
+    if flags[c] % 4 < 2 and not fits(c) then passed = false end
   end
   for c = first, last do charge(c, passed) end
 end
 
 fetch()
-local first = 1
+local before, first = {}, 1
+for k = 1, #KEYS do before[k] = values[k] end
 for c = 1, count do
   if c == count or flags[c + 1] % 2 == 1 then
     take(first, c)
     first = c + 1
   end
 end
-for k = 1, #KEYS do write(k) end
+for k = 1, #KEYS do
+  local stored = write(k) or ''
+  if flags[1] and flags[1] >= 8 then
+    out[n + 1] = before[k] and (ahead[k] and moved(before[k]) or before[k]) or ''
+    out[n + 2] = stored
+    n = n + 2
+  end
+end
 return out

@@ -1,0 +1,230 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// lookTime bounds a look at who keeps what. Its callers wait less.
+	lookTime = time.Second
+	// lookEvery is the least time between two looks: a server that stays away
+	// is not to cost everybody a look.
+	lookEvery = 100 * time.Millisecond
+	// followEvery is the time between looks that nothing asks for.
+	followEvery = time.Second
+	// keepAbsent is how long connections to a server are kept that keeps
+	// nothing any more: calls may be under way.
+	keepAbsent = time.Minute
+)
+
+// nodes are the servers, and which of them keeps which slot. With a source
+// this may change; then what fails is a reason to look again.
+type nodes struct {
+	options func(addr string) *redis.Options
+	source  source // nil: the first view holds for ever
+	view    atomic.Pointer[view]
+
+	mu      sync.Mutex
+	clients map[string]*node
+	looking *looking // under way; nil if none is
+	looked  time.Time
+	closed  bool
+	wait    sync.WaitGroup // for what runs beside
+	stop    chan struct{}
+}
+
+// A node is a server that is or was one of the view.
+type node struct {
+	client *redis.Client
+	absent time.Time // since when it is in no view; zero while it is
+}
+
+// A looking is a look under way. err is set before done is closed.
+type looking struct {
+	done chan struct{}
+	err  error
+}
+
+var (
+	errNobody = errors.New("no server keeps the bucket's slot")
+	errClosed = redis.ErrClosed
+)
+
+// client returns the client of the server at addr.
+func (n *nodes) client(addr string) (*redis.Client, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errClosed
+	}
+	at := n.clients[addr]
+	if at == nil {
+		at = &node{client: redis.NewClient(n.options(addr))}
+		n.clients[addr] = at
+	}
+	return at.client, nil
+}
+
+// current returns the view, which is looked for if there is none yet.
+func (n *nodes) current(ctx context.Context) (*view, error) {
+	if v := n.view.Load(); v != nil {
+		return v, nil
+	}
+	return n.newer(ctx, nil)
+}
+
+// newer returns a view that is newer than old if there is one soon, else old.
+func (n *nodes) newer(ctx context.Context, old *view) (*view, error) {
+	l := n.look(old, "")
+	if l == nil {
+		return n.known()
+	}
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return old, ctx.Err()
+	}
+	if v, _ := n.known(); v != nil {
+		return v, nil
+	}
+	return nil, l.err
+}
+
+func (n *nodes) known() (*view, error) {
+	if v := n.view.Load(); v != nil {
+		return v, nil
+	}
+	return nil, errClosed
+}
+
+// look has the source look again, unless there is a newer view than old, or it
+// has just looked. It returns the look that is under way, or nil.
+func (n *nodes) look(old *view, hint string) *looking {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.source == nil || n.closed || n.view.Load() != old:
+		return nil
+	case n.looking != nil:
+		return n.looking
+	case old != nil && time.Since(n.looked) < lookEvery:
+		return nil
+	}
+	l := &looking{done: make(chan struct{})}
+	n.looking = l
+	n.wait.Go(func() { n.run(l, hint) })
+	return l
+}
+
+// begin runs f beside, unless the nodes are closed. Their end waits for it.
+func (n *nodes) begin(f func()) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed {
+		n.wait.Go(f)
+	}
+	return !n.closed
+}
+
+// follow looks again and again until stop is closed, for servers that may be
+// replaced without a word of their own.
+func (n *nodes) follow(stop <-chan struct{}) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			n.look(n.view.Load(), "")
+		case <-stop:
+			return
+		}
+	}
+}
+
+func (n *nodes) run(l *looking, hint string) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	v, err := n.source.look(ctx, hint)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.looking, n.looked = nil, time.Now()
+	if l.err = err; err == nil {
+		n.view.Store(v)
+		n.forget(v)
+	}
+	close(l.done)
+}
+
+// forget closes the clients of servers that are in no view since long.
+func (n *nodes) forget(v *view) {
+	present := make(map[string]bool, len(v.addrs))
+	for _, addr := range v.addrs {
+		present[addr] = true
+	}
+	now := time.Now()
+	for addr, at := range n.clients {
+		switch {
+		case present[addr]:
+			at.absent = time.Time{}
+		case at.absent.IsZero():
+			at.absent = now
+		case now.Sub(at.absent) > keepAbsent:
+			_ = at.client.Close()
+			delete(n.clients, addr)
+		}
+	}
+}
+
+// each calls f for every server that keeps anything, and returns the first
+// error.
+func (n *nodes) each(ctx context.Context, f func(*redis.Client) error) error {
+	v, err := n.current(ctx)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(v.addrs))
+	var wait sync.WaitGroup
+	for i, addr := range v.addrs {
+		wait.Go(func() {
+			client, err := n.client(addr)
+			if err == nil {
+				err = f(client)
+			}
+			errs[i] = err
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			n.look(v, "")
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *nodes) close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return errClosed
+	}
+	n.closed = true
+	close(n.stop)
+	var errs []error
+	for _, at := range n.clients {
+		errs = append(errs, at.client.Close())
+	}
+	n.mu.Unlock()
+	if n.source != nil {
+		errs = append(errs, n.source.close())
+	}
+	n.wait.Wait()
+	return errors.Join(errs...)
+}
