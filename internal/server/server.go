@@ -94,6 +94,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.ChainStreamInterceptor(s.guardStream),
 		grpc.WaitForHandlers(true),
+		grpc.ForceServerCodecV2(newCodec()),
 	}
 	if s.opts.MaxMessageSize > 0 {
 		opts = append(opts, grpc.MaxRecvMsgSize(s.opts.MaxMessageSize))
