@@ -46,6 +46,9 @@ func parseAddress(text string) (address, error) {
 		return address{}, fmt.Errorf("it begins with none of %s", schemes)
 	}
 	hosts, rest := cutHosts(rest)
+	if a.scheme != oneServer && strings.Count(hosts[0], "@") > 1 {
+		return address{}, errors.New("it has more than one @, which in a password is written %40")
+	}
 	u, err := url.Parse(scheme + "://" + hosts[0] + rest)
 	if err != nil {
 		return address{}, bare(err)

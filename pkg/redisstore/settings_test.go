@@ -24,7 +24,7 @@ func TestNewRefuses(t *testing.T) {
 		{"several", redisstore.Options{URL: "redis://:secret@a:1,b:2/0"}, "it names several servers, want one, or redis+cluster://"},
 		{"cluster without a host", redisstore.Options{URL: "redis+cluster://:secret@"}, "one of its servers has no host"},
 		{"cluster with an empty host", redisstore.Options{URL: "redis+cluster://:secret@a:1,,b:2"}, "one of its servers has no host"},
-		{"cluster with a second user", redisstore.Options{URL: "redis+cluster://:secret@a:1,:secret@b:2"}, "invalid"},
+		{"cluster with a second user", redisstore.Options{URL: "redis+cluster://:secret@a:1,:secret@b:2"}, "it has more than one @"},
 		{"cluster with a port that is none", redisstore.Options{URL: "redis+cluster://:secret@a:1,b:x"}, "invalid port"},
 		{"cluster with a database", redisstore.Options{URL: "redis+cluster://:secret@a:1/2"}, "a cluster has database 0 only"},
 		{"sentinel without a primary", redisstore.Options{URL: "redis+sentinel://:secret@a:1,b:2"}, "it does not name the primary"},
