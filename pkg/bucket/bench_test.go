@@ -1,6 +1,7 @@
 package bucket_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,6 +41,23 @@ func BenchmarkGroup(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(333 * ms)
 		bucket.Group(charges, results, now, at)
+	}
+}
+
+// BenchmarkGroupOfMany takes as long for each charge whatever their number.
+func BenchmarkGroupOfMany(b *testing.B) {
+	ls := benchLimits(b, 1)
+	for _, n := range []int{2, 16, 17, 100, 1000, 10_000} {
+		b.Run(fmt.Sprint(n, " charges"), func(b *testing.B) {
+			charges, results, buckets := make([]bucket.Charge, n), make([]bucket.Result, n), kept{}
+			for i := range charges {
+				charges[i] = bucket.Charge{Key: fmt.Sprint(i), Limits: ls, Cost: 1}
+			}
+			for b.Loop() {
+				bucket.Group(charges, results, epoch, buckets.at)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/charge")
+		})
 	}
 }
 

@@ -21,9 +21,16 @@ type Bucket struct {
 	at     int64   // µs: the moment of the last charge
 	fullAt int64   // µs: from then on the bucket is full under any limit; whole ms after at
 	ls     *Limits // that it was last charged under; nil when full
-	few    [2]Part // what the first limits lack at the moment at
-	more   []Part  // what the others lack: shared by copies, never assigned to
+	// What each limit lacks at the moment at: the first here, the others in
+	// more, and the logs of those that slide in logs. Both are shared by
+	// copies and never assigned to.
+	few  [2]lack
+	more []lack
+	logs [][]Entry
 }
+
+// A lack is a Part without its Log.
+type lack struct{ spent, aux int64 }
 
 // At returns the moment of the last charge and the moment from which b is full
 // under any limit, both zero for a full Bucket.
@@ -39,28 +46,54 @@ func (b Bucket) At() (charged, full time.Time) {
 // alone.
 func (b Bucket) Full() bool { return b.ls == nil }
 
+// Limits returns what b was last charged under, nil for a full Bucket.
+func (b Bucket) Limits() *Limits { return b.ls }
+
 // Settle returns b as it stands at now under ls. A b from the future, left by
 // a clock that stepped back, is first moved to now with nothing gained. A b
 // that was charged under other limits keeps what was spent under the one of
-// the same name, else period, else place, up to the new burst.
+// the same name, else period, else place, up to the most that may be.
 func (b Bucket) Settle(ls *Limits, now time.Time) Bucket {
-	at := now.UnixMicro()
-	b = b.moved(at)
-	if b.Full() || at >= b.fullAt {
-		return Bucket{}
+	b.settle(ls, now.UnixMicro())
+	return b
+}
+
+func (b *Bucket) settle(ls *Limits, at int64) {
+	b.move(at)
+	switch {
+	case b.ls == nil:
+	case at >= b.fullAt:
+		*b = Bucket{}
+	case b.ls != ls || b.more != nil || b.logs != nil:
+		if b.ls != ls || b.at != at {
+			*b = b.under(ls, at)
+		}
+	case b.at != at:
+		// The usual case: what under does, in place.
+		for i := range ls.list {
+			b.few[i] = ls.list[i].refill(b.few[i], b.at, at)
+		}
+		b.at = at
+		b.keep()
 	}
-	if b.at == at && b.ls == ls {
-		return b
-	}
+}
+
+// under is b as it stands later, under other limits.
+func (b *Bucket) under(ls *Limits, at int64) Bucket {
 	next := blank(ls, at)
 	from := ls.match(b.ls)
 	for i := range ls.list {
-		if j := from[i]; j >= 0 {
-			l := &ls.list[i]
-			next.set(i, l.refill(l.adopt(&b.ls.list[j], b.part(int(j)), b.at), b.at, at))
+		if j := int(from[i]); j >= 0 {
+			l, old := &ls.list[i], &b.ls.list[j]
+			if l.Refill == Sliding {
+				next.setPart(i, l.slide(l.adoptPart(old, b.part(j), b.at), b.at, at))
+				continue
+			}
+			*next.lack(i) = l.refill(l.adopt(old, *b.lack(j)), b.at, at)
 		}
 	}
-	return next.kept()
+	next.keep()
+	return next
 }
 
 // Ahead says that b was last charged after now: the clock has stepped back
@@ -70,30 +103,35 @@ func (b Bucket) Ahead(now time.Time) bool { return !b.Full() && b.at > now.UnixM
 
 // Moved returns b with its last charge at now if it was later, and nothing
 // gained; otherwise b.
-func (b Bucket) Moved(now time.Time) Bucket { return b.moved(now.UnixMicro()) }
+func (b Bucket) Moved(now time.Time) Bucket {
+	b.move(now.UnixMicro())
+	return b
+}
 
-func (b Bucket) moved(at int64) Bucket {
-	if b.Full() || b.at <= at {
-		return b
+func (b *Bucket) move(at int64) {
+	if b.ls == nil || b.at <= at {
+		return
 	}
 	by := b.at - at
 	b.at, b.fullAt = at, b.fullAt-by
-	b.more = slices.Clone(b.more)
-	for i := range b.ls.list {
-		if p := b.part(i); p.Log != nil {
-			b.set(i, p.shifted(by))
-		}
+	b.logs = slices.Clone(b.logs)
+	for i := range b.logs {
+		b.logs[i] = shifted(b.logs[i], by)
 	}
-	return b
 }
 
 // Holds says that every limit of ls has cost tokens in b, which must be
 // settled. A cost of 0 or below always finds room, even under a rate of 0.
 // With debt a cost of 0 or above asks for one token.
-func (b Bucket) Holds(ls *Limits, cost int64) bool {
+func (b Bucket) Holds(ls *Limits, cost int64) bool { return b.holds(ls, cost) }
+
+func (b *Bucket) holds(ls *Limits, cost int64) bool {
 	need := ls.need(cost)
+	if need == 0 {
+		return true
+	}
 	for i := range ls.list {
-		if need > 0 && need > ls.list[i].burst-b.part(i).Spent {
+		if need > ls.list[i].burst-b.spent(i) {
 			return false
 		}
 	}
@@ -117,86 +155,127 @@ func (ls *Limits) Owes(cost int64) bool { return ls.debt && cost > 0 }
 // up to full. Under a rate of 0 there is nothing to take and nothing is given
 // back, lest a bucket come out full once there is a rate again.
 func (b Bucket) Spend(ls *Limits, now time.Time, cost int64) Bucket {
-	if !ls.counts(cost) {
-		return b
+	if ls.counts(cost) {
+		b.spend(ls, now.UnixMicro(), cost)
 	}
-	next := blank(ls, now.UnixMicro())
+	return b
+}
+
+func (b *Bucket) spend(ls *Limits, at, cost int64) {
+	if b.ls == nil {
+		*b = blank(ls, at)
+	} else {
+		b.more, b.logs = slices.Clone(b.more), slices.Clone(b.logs)
+	}
+	b.ls = ls
 	for i := range ls.list {
-		next.set(i, ls.list[i].spend(b.part(i), next.at, cost))
+		l := &ls.list[i]
+		if l.Refill == Sliding {
+			b.setPart(i, l.spendPart(b.part(i), at, cost))
+			continue
+		}
+		k := b.lack(i)
+		*k = l.spend(*k, cost)
 	}
-	return next.kept()
+	b.keep()
 }
 
 // Take charges b with cost tokens at now. A denied charge leaves b as it was,
 // but for Moved and where there may be debt; a look leaves it altogether.
 // It is Settle, Holds, Spend and Result for a bucket that is charged alone.
 func (b Bucket) Take(ls *Limits, now time.Time, cost int64) (Bucket, Result) {
-	settled := b.Settle(ls, now)
-	room := settled.Holds(ls, cost)
+	at, next := now.UnixMicro(), b
+	next.settle(ls, at)
+	room := next.holds(ls, cost)
 	switch {
 	case ls.counts(cost) && (room || ls.Owes(cost)):
-		next := settled.Spend(ls, now, cost)
-		return next, next.Result(ls, cost, room)
-	case room:
-		return b, settled.Result(ls, cost, room)
-	default:
-		return b.Moved(now), settled.Result(ls, cost, false)
+		next.spend(ls, at, cost)
+		return next, next.describe(ls, cost, room)
+	case !room:
+		b.move(at)
 	}
+	return b, next.describe(ls, cost, room)
+}
+
+// Drained returns a Bucket at now that has no token under any limit of ls, and
+// none under way.
+func Drained(ls *Limits, now time.Time) Bucket {
+	parts := make([]Part, len(ls.list))
+	for i := range parts {
+		parts[i].Spent = ls.list[i].burst
+	}
+	return FromParts(ls, now, parts)
 }
 
 // blank is a Bucket at the moment at that lacks nothing yet.
 func blank(ls *Limits, at int64) Bucket {
 	b := Bucket{at: at, ls: ls}
 	if n := len(ls.list) - len(b.few); n > 0 {
-		b.more = make([]Part, n)
+		b.more = make([]lack, n)
 	}
 	return b
 }
 
-// kept returns b, just made, with its fullAt; or the zero Bucket if it lacks
-// nothing.
-func (b Bucket) kept() Bucket {
+// keep sets the fullAt of b, just made, or empties it if it lacks nothing.
+func (b *Bucket) keep() {
 	var wait int64
 	for i := range b.ls.list {
-		p := b.part(i)
-		wait = max(wait, b.ls.list[i].wait(p, b.at, p.Spent))
+		wait = max(wait, b.wait(i, b.spent(i)))
 	}
 	if wait == 0 {
-		return Bucket{}
+		*b = Bucket{}
+		return
 	}
 	// Whole milliseconds from at take 4 bytes where a store writes them.
 	b.fullAt = b.at + ceil(wait, 1000)*1000
-	return b
 }
 
-// part is what limit i lacks: nothing in a full b.
-func (b *Bucket) part(i int) Part {
+// wait returns the µs until n tokens are back that limit i has spent.
+func (b *Bucket) wait(i int, n int64) int64 {
+	l := &b.ls.list[i]
 	switch {
-	case b.ls == nil:
-		return Part{}
-	case i < len(b.few):
-		return b.few[i]
-	default:
-		return b.more[i-len(b.few)]
+	case n <= 0 || l.Tokens == 0:
+		return 0
+	case l.Refill == Sliding:
+		return leaves(b.logs[i], n) + l.perUS - b.at
 	}
+	return l.wait(*b.lack(i), b.at, n)
 }
 
-// set is for a b that blank has just made.
-func (b *Bucket) set(i int, p Part) {
+// lack is the place of what limit i lacks, in a b that is not full.
+func (b *Bucket) lack(i int) *lack {
 	if i < len(b.few) {
-		b.few[i] = p
+		return &b.few[i]
+	}
+	return &b.more[i-len(b.few)]
+}
+
+// spent is what limit i has spent.
+func (b *Bucket) spent(i int) int64 {
+	if b.ls == nil {
+		return 0
+	}
+	return b.lack(i).spent
+}
+
+// part is what limit i lacks, in a b that is not full.
+func (b *Bucket) part(i int) Part {
+	k := b.lack(i)
+	p := Part{Spent: k.spent, Aux: k.aux}
+	if b.logs != nil {
+		p.Log = b.logs[i]
+	}
+	return p
+}
+
+// setPart is for a b that is nobody else's yet.
+func (b *Bucket) setPart(i int, p Part) {
+	*b.lack(i) = lack{p.Spent, p.Aux}
+	if p.Log == nil && b.logs == nil {
 		return
 	}
-	b.more[i-len(b.few)] = p
-}
-
-// Drained returns a Bucket at now that has no token under any limit of ls, and
-// none under way.
-func Drained(ls *Limits, now time.Time) Bucket {
-	b := blank(ls, now.UnixMicro())
-	for i := range ls.list {
-		p := Part{Spent: ls.list[i].burst}
-		b.set(i, ls.list[i].possible(p, b.at))
+	if b.logs == nil {
+		b.logs = make([][]Entry, len(b.ls.list))
 	}
-	return b.kept()
+	b.logs[i] = p.Log
 }

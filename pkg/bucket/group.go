@@ -27,7 +27,7 @@ import "time"
 // the results of its charges are zero, for the caller to set their Err.
 func Group(charges []Charge, results []Result, now time.Time, at func(key string) *Bucket) bool {
 	var few [smallCall]Sum
-	g := group{charges: charges, results: results, sums: Sums(few[:0], charges), now: now}
+	g := group{charges: charges, results: results, sums: Sums(few[:0], charges), now: now.UnixMicro()}
 	passed := g.fits(at)
 	for i := range charges {
 		if !charges[i].Shadow {
@@ -51,7 +51,7 @@ type group struct {
 	charges []Charge
 	results []Result
 	sums    []Sum
-	now     time.Time
+	now     int64
 }
 
 // A lookup is passed beside the group, not in it: what it refers to can then
@@ -75,7 +75,12 @@ func (g *group) fits(at lookup) bool {
 func (g *group) holds(i int, at lookup) bool {
 	c := &g.charges[i]
 	b := at(c.Key)
-	return b == nil || b.Settle(c.Limits, g.now).Holds(c.Limits, g.sums[i].Cost)
+	if b == nil {
+		return true
+	}
+	settled := *b
+	settled.settle(c.Limits, g.now)
+	return settled.holds(c.Limits, g.sums[i].Cost)
 }
 
 // made says whether the bucket of charge i is charged: if its group passed and
@@ -95,9 +100,10 @@ func (g *group) charge(i int, passed bool, at lookup) {
 	switch {
 	case b == nil:
 	case made && c.Limits.counts(cost):
-		*b = b.Settle(c.Limits, g.now).Spend(c.Limits, g.now, cost)
+		b.settle(c.Limits, g.now)
+		b.spend(c.Limits, g.now, cost)
 	case passed || made || !c.Shadow:
-		*b = b.Moved(g.now)
+		b.move(g.now)
 	}
 }
 
@@ -110,7 +116,9 @@ func (g *group) answer(i int, passed bool, at lookup) {
 		return
 	}
 	charged := g.results[first].Allowed && g.made(i, passed)
-	g.results[i] = b.Settle(c.Limits, g.now).Result(c.Limits, g.sums[i].Cost, charged)
+	settled := *b
+	settled.settle(c.Limits, g.now)
+	g.results[i] = settled.describe(c.Limits, g.sums[i].Cost, charged)
 }
 
 // shadow does all for one Shadow charge.

@@ -97,7 +97,7 @@ func TestGroupCounts(t *testing.T) {
 		for i := range 5 {
 			key, burst := fmt.Sprint(i), 1+rnd.Int64N(30)
 			counts[key] = &count{big.NewInt(burst), big.NewInt(burst)}
-			limits[key] = mustLimits(t, bucket.Limit{Tokens: burst, Per: time.Hour, Refill: bucket.Refill(i % 2)})
+			limits[key] = mustLimits(t, bucket.Limit{Tokens: burst, Per: time.Hour, Refill: bucket.Refill(i % 4)})
 		}
 		for range 60 {
 			charges := make([]bucket.Charge, rnd.IntN(7))
@@ -144,7 +144,7 @@ func TestGroupAlone(t *testing.T) {
 		if got[0] != want {
 			t.Fatalf("Group(one charge of %d) = %+v, want as Take: %+v", cost, got[0], want)
 		}
-		if diff := cmp.Diff(b, *buckets[""], cmp.AllowUnexported(bucket.Bucket{}), cmp.Comparer(sameLimits)); diff != "" {
+		if diff := cmp.Diff(b, *buckets[""], inside, cmp.Comparer(sameLimits)); diff != "" {
 			t.Fatalf("Group(one charge of %d) left another bucket than Take (-want +got):\n%s", cost, diff)
 		}
 	}
@@ -198,7 +198,7 @@ func TestGroupOfDifferentLimits(t *testing.T) {
 	}
 }
 
-func TestTotal(t *testing.T) {
+func TestSums(t *testing.T) {
 	t.Parallel()
 	charges := []bucket.Charge{
 		{Key: "a", Cost: 1},
@@ -210,12 +210,67 @@ func TestTotal(t *testing.T) {
 		{Key: "c", Cost: -1 << 63},
 		{Key: "a", Cost: 3, Shadow: true},
 	}
-	for i, want := range []struct {
-		cost  int64
-		first int
-	}{{-4, 0}, {1 << 53, 1}, {5, 2}, {-4, 0}, {1 << 53, 1}, {-1 << 53, 5}, {-1 << 53, 5}, {5, 2}} {
-		if cost, first := bucket.Total(charges, i); cost != want.cost || first != want.first {
-			t.Errorf("Total(charges, %d) = %d, %d, want %d, %d", i, cost, first, want.cost, want.first)
+	want := []bucket.Sum{{-4, 0}, {1 << 53, 1}, {5, 2}, {-4, 0}, {1 << 53, 1}, {-1 << 53, 5}, {-1 << 53, 5}, {5, 2}}
+	if diff := cmp.Diff(want, bucket.Sums(nil, charges)); diff != "" {
+		t.Errorf("Sums(%+v) (-want +got):\n%s", charges, diff)
+	}
+	// Among many others, and after what is there.
+	for i := range 100 {
+		charges, want = append(charges, bucket.Charge{Key: fmt.Sprint(i), Cost: 1}), append(want, bucket.Sum{Cost: 1, First: 8 + i})
+	}
+	before := []bucket.Sum{{7, 7}}
+	if diff := cmp.Diff(append(before, want...), bucket.Sums(before, charges)); diff != "" {
+		t.Errorf("Sums(many charges) (-want +got):\n%s", diff)
+	}
+}
+
+// TestGroupUnreadable has a bucket that cannot be read: the rest goes on.
+func TestGroupUnreadable(t *testing.T) {
+	t.Parallel()
+	ls := mustLimits(t, bucket.Limit{Tokens: 5, Per: 10 * sec})
+	var well bucket.Bucket
+	at := func(key string) *bucket.Bucket {
+		if key == "well" {
+			return &well
 		}
+		return nil
+	}
+	charges := []bucket.Charge{
+		{Key: "ill", Limits: ls, Cost: 9}, {Key: "well", Limits: ls, Cost: 2},
+		{Key: "ill", Limits: ls, Cost: 9, Shadow: true}, {Key: "well", Limits: ls, Cost: 1, Shadow: true},
+	}
+	results := []bucket.Result{{Limit: 1}, {}, {Limit: 1}, {}}
+	if !bucket.Group(charges, results, epoch, at) {
+		t.Error("Group(one that cannot be read, one that has room) = false, want true")
+	}
+	if diff := cmp.Diff([]bucket.Result{{}, yes(3, 4*sec), {}, yes(2, 6*sec)}, results); diff != "" {
+		t.Errorf("Group(one that cannot be read, one that has room) (-want +got):\n%s", diff)
+	}
+}
+
+// TestGroupOfMany charges 10,000 buckets at once, some of them twice.
+func TestGroupOfMany(t *testing.T) {
+	t.Parallel()
+	ls := mustLimits(t, bucket.Limit{Tokens: 2, Per: time.Hour})
+	charges := make([]bucket.Charge, 10_000)
+	for i := range charges {
+		charges[i] = bucket.Charge{Key: fmt.Sprint(i % 9000), Limits: ls, Cost: 1}
+	}
+	buckets := kept{}
+	results, passed := buckets.group(epoch, charges...)
+	if !passed {
+		t.Error("Group(10000 charges) = false, want true")
+	}
+	for i, r := range results {
+		want := int64(1)
+		if i%9000 < 1000 {
+			want = 0
+		}
+		if !r.Allowed || r.Remaining != want {
+			t.Fatalf("Group(10000 charges)[%d] = %+v, want allowed, %d left", i, r, want)
+		}
+	}
+	if _, passed := buckets.group(epoch, charges...); passed {
+		t.Error("Group(the same again) = true, want false: the first 1000 are empty")
 	}
 }

@@ -46,11 +46,65 @@ func TestNewLimitsRefuses(t *testing.T) {
 		{[]bucket.Limit{{Tokens: 1, Per: sec, Burst: -1}}, 0, "burst"},
 		{[]bucket.Limit{{Tokens: 1, Per: sec, Burst: 1<<63 - 1}}, 0, "burst"},
 		{[]bucket.Limit{fine, fine, {Tokens: 1, Per: sec, Refill: 4}}, 2, "refill"},
+		{[]bucket.Limit{{Tokens: 5, Per: sec, Burst: 6, Refill: bucket.Sliding}}, 0, "burst"},
+		{[]bucket.Limit{{Tokens: 5, Per: sec, Burst: 4, Refill: bucket.Sliding}}, 0, "burst"},
+		{[]bucket.Limit{{Tokens: 1, Per: 24 * time.Hour, Zone: time.UTC}}, 0, "zone"},
+		{[]bucket.Limit{{Tokens: 1, Per: 24 * time.Hour, Zone: time.UTC, Refill: bucket.Sliding}}, 0, "zone"},
+		{[]bucket.Limit{{Tokens: 1, Per: 24 * time.Hour, Calendar: bucket.Day, Refill: bucket.Aligned}}, 0, "zone"},
+		{[]bucket.Limit{{Tokens: 1, Calendar: bucket.Month, Refill: bucket.Aligned}}, 0, "zone"},
+		{[]bucket.Limit{{Tokens: 1, Per: time.Hour, Zone: time.UTC, Refill: bucket.Aligned}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Per: 48 * time.Hour, Zone: time.UTC, Refill: bucket.Aligned}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Per: 24 * time.Hour, Calendar: bucket.Week, Zone: time.UTC, Refill: bucket.Aligned}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Calendar: 5, Zone: time.UTC, Refill: bucket.Aligned}}, 0, "per"},
+		{[]bucket.Limit{{Tokens: 1, Burst: 33, Calendar: bucket.Day, Zone: time.UTC, Refill: bucket.Aligned}}, 0, "burst"},
+		{[]bucket.Limit{{Tokens: 1, Per: time.Hour, Burst: 876_001, Refill: bucket.Aligned}}, 0, "burst"},
 	} {
 		_, err := bucket.NewLimits(test.limits...)
 		var at *bucket.RangeError
 		if !errors.As(err, &at) || at.Index != test.index || at.Field != test.field {
 			t.Errorf("NewLimits(%+v) = %v, want a RangeError at %s of limit %d", test.limits, err, test.field, test.index)
+		}
+	}
+}
+
+func TestNewDebtLimitsRefuses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		most  int64
+		limit bucket.Limit
+		field string
+		fits  int64
+	}{
+		{-1, bucket.Limit{Tokens: 5, Per: sec}, "max_debt", 1<<53 - 1 - 5},
+		{0, bucket.Limit{Tokens: 5, Per: sec, Refill: bucket.Aligned}, "refill", 0},
+		{0, bucket.Limit{Tokens: 5, Per: sec, Refill: bucket.Sliding}, "refill", 0},
+		{36_500, bucket.Limit{Tokens: 1, Per: 24 * time.Hour}, "max_debt", 36_499}, // of 100 years
+		{0, bucket.Limit{Tokens: 1, Per: 365 * 24 * time.Hour}, "max_debt", 99},
+		{1 << 62, bucket.Limit{Tokens: 1 << 52, Per: ms}, "max_debt", 1<<52 - 1},
+		{0, bucket.Limit{Tokens: 1 << 52, Per: ms}, "max_debt", 1<<52 - 1},
+	} {
+		_, err := bucket.NewDebtLimits(test.most, test.limit)
+		var at *bucket.RangeError
+		if !errors.As(err, &at) || at.Field != test.field || at.Field == "max_debt" && test.most >= 0 && at.Most != test.fits {
+			t.Errorf("NewDebtLimits(%d, %+v) = %+v, want a RangeError at %s with Most %d", test.most, test.limit, err, test.field, test.fits)
+		}
+		if test.fits == 0 {
+			continue
+		}
+		if _, err := bucket.NewDebtLimits(test.fits, test.limit); test.most >= 0 && err != nil {
+			t.Errorf("NewDebtLimits(%d, %+v) = %v, want no error: it is the most", test.fits, test.limit, err)
+		}
+	}
+}
+
+// TestDebtTicks has the debt, not the burst, ask for ticks of 1 ms.
+func TestDebtTicks(t *testing.T) {
+	t.Parallel()
+	l := bucket.Limit{Tokens: 3, Per: 7 * sec, Burst: 100}
+	for most, want := range map[int64]int64{0: 1, 1_300_000_000: 1000} {
+		ls, err := bucket.NewDebtLimits(most, l)
+		if err != nil || ls.Terms(0).Tick != want {
+			t.Errorf("NewDebtLimits(%d, %+v) = %v, %v, want ticks of %d µs", most, l, ls, err, want)
 		}
 	}
 }
@@ -70,10 +124,13 @@ func largest(l bucket.Limit) int64 {
 	gcd := func(a, b int64) *big.Int { return new(big.Int).GCD(nil, nil, big.NewInt(a), big.NewInt(b)) }
 	ticks := l.Per.Milliseconds()
 	unit := new(big.Int).Div(big.NewInt(ticks), gcd(l.Tokens, ticks))
+	if l.Refill == bucket.Aligned {
+		unit.SetInt64(1) // no part of a token is ever there
+	}
 	most := new(big.Int).Div(big.NewInt(1<<53-1), unit)
 	century := big.NewInt(100 * 365 * 24 * 3600 * 1000)
 	fill := new(big.Int).Div(new(big.Int).Mul(century, big.NewInt(l.Tokens)), big.NewInt(ticks))
-	if l.Refill == bucket.Interval {
+	if l.Refill != bucket.Greedy {
 		fill.Mul(new(big.Int).Div(century, big.NewInt(ticks)), big.NewInt(l.Tokens))
 	}
 	if fill.Cmp(most) < 0 {
@@ -95,7 +152,7 @@ func TestLargestBurst(t *testing.T) {
 		{Tokens: 999_999_999_989, Per: 999_983 * ms},
 		{Tokens: 7, Per: 36499 * 24 * time.Hour},
 	} {
-		for _, l.Refill = range []bucket.Refill{bucket.Greedy, bucket.Interval} {
+		for _, l.Refill = range []bucket.Refill{bucket.Greedy, bucket.Interval, bucket.Aligned} {
 			most := largest(l)
 			l.Burst = most + 1
 			_, err := bucket.NewLimits(l)
@@ -122,10 +179,14 @@ func drainAndFill(t *testing.T, ls *bucket.Limits) {
 	if !r.Allowed || r.Remaining != 0 || r.FullIn <= 0 {
 		t.Errorf("%+v: Take(burst) = %+v, want it drained", l, r)
 	}
-	if _, again := b.Take(ls, epoch.Add(r.FullIn-us), l.Burst); again.Allowed {
-		t.Errorf("%+v: Take(burst) a microsecond before full = %+v, want denied", l, again)
+	if _, early := b.Take(ls, epoch.Add(r.FullIn-us), l.Burst); early.Allowed {
+		t.Errorf("%+v: Take(burst) a microsecond before full = %+v, want denied", l, early)
 	}
-	if _, again := b.Take(ls, epoch.Add(r.FullIn), l.Burst); again != r {
+	_, again := b.Take(ls, epoch.Add(r.FullIn), l.Burst)
+	if l.Refill == bucket.Aligned {
+		again.FullIn = r.FullIn // the first period had begun before
+	}
+	if again != r {
 		t.Errorf("%+v: Take(burst) when full = %+v, want %+v", l, again, r)
 	}
 }
@@ -200,7 +261,7 @@ func TestTermsNames(t *testing.T) {
 
 func TestRefillString(t *testing.T) {
 	t.Parallel()
-	for refill, want := range map[bucket.Refill]string{bucket.Greedy: "greedy", bucket.Interval: "interval", 9: "refill(9)"} {
+	for refill, want := range map[bucket.Refill]string{bucket.Greedy: "greedy", bucket.Interval: "interval", bucket.Aligned: "aligned", bucket.Sliding: "sliding", 9: "refill(9)"} {
 		if got := refill.String(); got != want {
 			t.Errorf("Refill(%d).String() = %q, want %q", uint8(refill), got, want)
 		}

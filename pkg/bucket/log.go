@@ -11,6 +11,28 @@ type Entry struct {
 
 // The logs that these methods get are shared, and never assigned to.
 
+// slide returns p, which stands at the moment at, as it stands at now.
+func (l *limit) slide(p Part, at, now int64) Part {
+	if p.Spent == 0 || p.Log[len(p.Log)-1].At <= now-l.perUS {
+		return Part{}
+	}
+	p.Aux = min(p.Aux+now-at, l.slot)
+	return p.since(now - l.perUS)
+}
+
+// spendPart returns p, at the moment at, with cost more tokens spent: as many
+// as there are, or as can be given back.
+func (l *limit) spendPart(p Part, at, cost int64) Part {
+	switch spent := max(min(p.Spent+clamp(cost), l.burst), 0); {
+	case spent == 0:
+		return Part{}
+	case spent > p.Spent:
+		return p.add(at, spent-p.Spent, l.slot)
+	default:
+		return p.giveBack(p.Spent-spent, l.slot)
+	}
+}
+
 // since returns p without the entries of up to the moment.
 func (p Part) since(moment int64) Part {
 	for len(p.Log) > 0 && p.Log[0].At <= moment {
@@ -22,8 +44,8 @@ func (p Part) since(moment int64) Part {
 
 // leaves returns the moment of the charge whose tokens, with those before it,
 // are n or more.
-func (p Part) leaves(n int64) int64 {
-	for _, e := range p.Log {
+func leaves(log []Entry, n int64) int64 {
+	for _, e := range log {
 		if n -= e.Tokens; n <= 0 {
 			return e.At
 		}
@@ -63,13 +85,25 @@ func (p Part) giveBack(tokens, slot int64) Part {
 	return p
 }
 
-// shifted returns p with all its charges so many µs earlier.
-func (p Part) shifted(by int64) Part {
-	p.Log = slices.Clone(p.Log)
-	for i := range p.Log {
-		p.Log[i].At -= by
+// shifted returns log with all its charges so many µs earlier.
+func shifted(log []Entry, by int64) []Entry {
+	log = slices.Clone(log)
+	for i := range log {
+		log[i].At -= by
 	}
-	return p
+	return log
+}
+
+// adoptPart returns p, written under old, as what l lacks at the same moment.
+// Another mode has one charge, at that moment.
+func (l *limit) adoptPart(old *limit, p Part, at int64) Part {
+	switch spent := min(p.Spent, l.burst); {
+	case spent == 0:
+		return Part{}
+	case old.Refill != Sliding:
+		return Part{Spent: spent, Log: []Entry{{at, spent}}}
+	}
+	return l.adoptLog(old, p, at)
 }
 
 // adoptLog returns p, of the sliding limit old, under l. The charges stay

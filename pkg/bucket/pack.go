@@ -10,9 +10,6 @@ import "encoding/binary"
 // A width is the bytes that the numbers of one limit take when packed.
 type width struct{ spent, aux, ago uint8 }
 
-// Limits returns what b was last charged under, nil for a full b.
-func (b Bucket) Limits() *Limits { return b.ls }
-
 // Pack appends b, which must not be full, to dst. Unpack reads it, under
 // Limits that are the Same.
 func (b Bucket) Pack(dst []byte) []byte {
@@ -58,7 +55,7 @@ func Unpack(ls *Limits, src []byte) Bucket {
 		if ls.list[i].Refill == Sliding {
 			p.Log = r.log(b.at, int(r.next(1)), w)
 		}
-		b.set(i, p)
+		b.setPart(i, p)
 	}
 	return b
 }

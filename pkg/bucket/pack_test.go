@@ -42,7 +42,7 @@ func wantPacked(t *testing.T, b bucket.Bucket) {
 		t.Fatalf("PackedFullAt(%x) = %d, want %d", packed, bucket.PackedFullAt(b.Limits(), packed), full.UnixMicro())
 	}
 	got := bucket.Unpack(b.Limits(), append(packed, "after"...))
-	if diff := cmp.Diff(b, got, cmp.AllowUnexported(bucket.Bucket{}, bucket.Part{}), cmp.Comparer(sameLimits)); diff != "" {
+	if diff := cmp.Diff(b, got, inside, cmp.Comparer(sameLimits)); diff != "" {
 		t.Fatalf("Unpack(Pack()) (-want +got):\n%s", diff)
 	}
 }

@@ -27,10 +27,11 @@ func FromParts(ls *Limits, now time.Time, parts []Part) Bucket {
 	b := blank(ls, now.UnixMicro())
 	for i := range ls.list {
 		if i < len(parts) {
-			b.set(i, ls.list[i].possible(parts[i], b.at))
+			b.setPart(i, ls.list[i].possible(parts[i], b.at))
 		}
 	}
-	return b.kept()
+	b.keep()
+	return b
 }
 
 // Parts returns what each limit of ls lacks in b, which must be settled under

@@ -22,7 +22,7 @@ func TestPartsRoundTrip(t *testing.T) {
 	now := epoch.Add(700*ms + 77*us)
 	settled := b.Settle(ls, now)
 	rebuilt := bucket.FromParts(ls, now, settled.Parts(ls))
-	if diff := cmp.Diff(settled, rebuilt, cmp.AllowUnexported(bucket.Bucket{}), cmp.Comparer(sameLimits)); diff != "" {
+	if diff := cmp.Diff(settled, rebuilt, inside, cmp.Comparer(sameLimits)); diff != "" {
 		t.Errorf("FromParts(Parts()) (-want +got):\n%s", diff)
 	}
 	if parts := (bucket.Bucket{}).Parts(ls); parts != nil {

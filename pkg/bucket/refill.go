@@ -1,43 +1,41 @@
 package bucket
 
-// refill returns p, which stands at the moment at, as it stands at now.
-func (l *limit) refill(p Part, at, now int64) Part {
+// The lacks here are of limits that keep no log: all but Sliding ones.
+
+// refill returns k, which stands at the moment at, as it stands at now.
+func (l *limit) refill(k lack, at, now int64) lack {
 	elapsed := now - at
-	if elapsed >= l.wait(p, at, p.Spent) {
-		return Part{}
+	if elapsed >= l.wait(k, at, k.spent) {
+		return lack{}
 	}
 	switch l.Refill {
 	case Greedy:
-		// Less than Spent tokens have come, so that none of this reaches 2^53.
-		since := elapsed + p.Aux%l.tick
-		parts := p.Aux/l.tick + since/l.tick*l.step
-		return Part{Spent: p.Spent - parts/l.unit, Aux: parts%l.unit*l.tick + since%l.tick}
+		// Less than all spent tokens have come, so that none of this reaches
+		// 2^53.
+		since := elapsed + k.aux%l.tick
+		parts := k.aux/l.tick + since/l.tick*l.step
+		return lack{k.spent - parts/l.unit, parts%l.unit*l.tick + since%l.tick}
 	case Interval:
-		since := elapsed + p.Aux
-		return Part{Spent: p.Spent - since/l.perUS*l.Tokens, Aux: since % l.perUS}
-	case Aligned:
-		return Part{Spent: p.Spent - l.begun(at, now)*l.Tokens}
+		since := elapsed + k.aux
+		return lack{k.spent - since/l.perUS*l.Tokens, since % l.perUS}
 	default:
-		p.Aux = min(p.Aux+elapsed, l.slot)
-		return p.since(now - l.perUS)
+		return lack{spent: k.spent - l.begun(at, now)*l.Tokens}
 	}
 }
 
-// wait returns the µs from the moment at, where p stands, until n of its spent
-// tokens are back, n being at most p.Spent.
-func (l *limit) wait(p Part, at, n int64) int64 {
+// wait returns the µs from the moment at, where k stands, until n of its spent
+// tokens are back, n being at most k.spent.
+func (l *limit) wait(k lack, at, n int64) int64 {
 	if n <= 0 || l.Tokens == 0 {
 		return 0
 	}
 	switch l.Refill {
 	case Greedy:
-		return ceil(n*l.unit-p.Aux/l.tick, l.step)*l.tick - p.Aux%l.tick
+		return ceil(n*l.unit-k.aux/l.tick, l.step)*l.tick - k.aux%l.tick
 	case Interval:
-		return ceil(n, l.Tokens)*l.perUS - p.Aux
-	case Aligned:
-		return l.begin(at, ceil(n, l.Tokens)) - at
+		return ceil(n, l.Tokens)*l.perUS - k.aux
 	default:
-		return p.leaves(n) + l.perUS - at
+		return l.begin(at, ceil(n, l.Tokens)) - at
 	}
 }
 
@@ -68,54 +66,39 @@ func (l *limit) begin(at, n int64) int64 {
 	return at
 }
 
-// spend returns p, at the moment at, with cost more tokens spent: as many as
-// there are, or as can be given back.
-func (l *limit) spend(p Part, at, cost int64) Part {
-	p = l.capped(p)
-	spent := max(min(p.Spent+clamp(cost), l.most), 0)
-	switch {
-	case spent == 0:
-		return Part{}
-	case l.Refill == Sliding && spent > p.Spent:
-		return p.add(at, spent-p.Spent, l.slot)
-	case l.Refill == Sliding:
-		return p.giveBack(p.Spent-spent, l.slot)
+// spend returns k with cost more tokens spent: as many as may be, or as can be
+// given back.
+func (l *limit) spend(k lack, cost int64) lack {
+	k = l.capped(k)
+	if k.spent = max(min(k.spent+clamp(cost), l.most), 0); k.spent == 0 {
+		return lack{}
 	}
-	p.Spent = spent
-	return p
+	return k
 }
 
-// capped returns p, about to be charged, without what came beyond full in the
+// capped returns k, about to be charged, without what came beyond full in the
 // running tick. Those parts are not counted before the tick ends, and then must
 // not make up for what is charged now: tokens would come early.
-func (l *limit) capped(p Part) Part {
-	if l.tick == 1 || l.Refill != Greedy || p.Spent == 0 {
-		return p
+func (l *limit) capped(k lack) lack {
+	if l.tick == 1 || k.spent == 0 {
+		return k
 	}
-	phase := p.Aux % l.tick
+	phase := k.aux % l.tick
 	// phase × step ÷ tick, without leaving the exact range.
 	came := phase*(l.step/l.tick) + phase*(l.step%l.tick)/l.tick
-	if p.Spent*l.unit-p.Aux/l.tick <= came {
-		return Part{}
+	if k.spent*l.unit-k.aux/l.tick <= came {
+		return lack{}
 	}
-	return p
+	return k
 }
 
-// adopt returns p, written under old, as what l lacks at the same moment.
-func (l *limit) adopt(old *limit, p Part, at int64) Part {
-	spent := min(p.Spent, l.most)
-	switch {
-	case spent == 0:
-		return Part{}
-	case l.Refill != old.Refill && l.Refill == Sliding:
-		return Part{Spent: spent, Log: []Entry{{at, spent}}}
-	case l.Refill == Sliding:
-		return l.adoptLog(old, p, at)
-	case l.keeps(old):
-		return Part{Spent: spent, Aux: p.Aux}
-	default:
-		return Part{Spent: spent}
+// adopt returns k, written under old, as what l lacks at the same moment.
+func (l *limit) adopt(old *limit, k lack) lack {
+	k.spent = min(k.spent, l.most)
+	if k.spent == 0 || !l.keeps(old) {
+		k.aux = 0
 	}
+	return k
 }
 
 // keeps says that what was under way under old counts under l as well: l

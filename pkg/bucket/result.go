@@ -49,6 +49,10 @@ type Result struct {
 // lacks for it. What was taken without there being room, as debt, is not
 // charged in this sense.
 func (b Bucket) Result(ls *Limits, cost int64, charged bool) Result {
+	return b.describe(ls, cost, charged)
+}
+
+func (b *Bucket) describe(ls *Limits, cost int64, charged bool) Result {
 	best := Result{Allowed: true}
 	for i := range ls.list {
 		r := b.result(ls, i, cost, charged)
@@ -73,16 +77,21 @@ func (r Result) Tighter(o Result) bool {
 	}
 }
 
-func (b Bucket) result(ls *Limits, i int, cost int64, charged bool) Result {
-	l, p := &ls.list[i], b.part(i)
-	left, need := l.burst-p.Spent, ls.need(cost)
-	r := Result{Allowed: true, Limit: i, Remaining: max(left, 0), FullIn: micros(l.wait(p, b.at, p.Spent))}
-	if charged || need <= left || need == 0 {
+func (b *Bucket) result(ls *Limits, i int, cost int64, charged bool) Result {
+	l, need := &ls.list[i], ls.need(cost)
+	r := Result{Allowed: true, Limit: i, Remaining: l.burst}
+	if b.ls != nil {
+		spent := b.spent(i)
+		r.Remaining, r.FullIn = l.burst-spent, micros(b.wait(i, spent))
+	}
+	lacks := need - r.Remaining
+	r.Remaining = max(r.Remaining, 0)
+	if charged || need == 0 || lacks <= 0 {
 		return r
 	}
 	r.Allowed, r.RetryAfter = false, Never
 	if need <= l.burst {
-		r.RetryAfter = micros(l.wait(p, b.at, need-left))
+		r.RetryAfter = micros(b.wait(i, lacks))
 	}
 	return r
 }
