@@ -100,8 +100,8 @@ func TestBytesPerKey(t *testing.T) {
 	if got := s.Len(); got != 0 {
 		t.Errorf("Len() an hour later = %d, want 0", got)
 	}
-	if left := heap() - before; left > used/20 {
-		t.Errorf("%d bytes are in use once all buckets are full, want next to none of %d", left, used)
+	if left := heap() - before; left > memstore.LeastMaxBytes {
+		t.Errorf("%d bytes are in use once all buckets are full, want no more than an empty store needs", left)
 	}
 	runtime.KeepAlive(s)
 }
