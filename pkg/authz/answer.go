@@ -31,7 +31,8 @@ func checkResponse(r response.Response) *authv3.CheckResponse {
 	return resp
 }
 
-// options writes headers so that ours replace an upstream's of the same name.
+// options writes headers so that ours replace an upstream's of the same name,
+// except those that add to it.
 // The older field append stays unset: a denial would lose the header.
 func options(hs []response.Header) []*corev3.HeaderValueOption {
 	if len(hs) == 0 {
@@ -44,6 +45,9 @@ func options(hs []response.Header) []*corev3.HeaderValueOption {
 		headers[i].Key, headers[i].Value = h.Name, h.Value
 		opts[i].Header = &headers[i]
 		opts[i].AppendAction = corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
+		if h.Adds() {
+			opts[i].AppendAction = corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD
+		}
 		list[i] = &opts[i]
 	}
 	return list

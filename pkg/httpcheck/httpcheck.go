@@ -134,7 +134,7 @@ func (h *Handler) decide(ctx context.Context, attrs *identity.Attributes) limite
 }
 
 func request(a *identity.Attributes) response.Request {
-	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, GRPC: grpcType(a.Headers["content-type"])}
+	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: grpcType(a.Headers["content-type"])}
 }
 
 // grpcType says that a request of that content type is gRPC, or one of the

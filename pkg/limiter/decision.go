@@ -75,6 +75,30 @@ func (d *Decision) Cause() string {
 	return "other"
 }
 
+// Rule returns the rule that decided, nil if none did.
+func (d *Decision) Rule() *policy.Rule {
+	switch {
+	case d.Deciding >= 0:
+		return d.Applied[d.Deciding].Rule
+	case d.Refusal != nil:
+		return d.Refusal.Rule
+	default:
+		return nil
+	}
+}
+
+// Lacking returns the places of the rules that deny a request which is over a
+// limit, in the file's order.
+func (d *Decision) Lacking() []int {
+	var places []int
+	for i := range d.Results {
+		if r := &d.Results[i]; !r.Allowed && r.Err == nil && !d.Applied[i].Shadow {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
 // ShadowDenied says that the rule at place i is in shadow and would have
 // denied the request.
 func (d *Decision) ShadowDenied(i int) bool {

@@ -24,7 +24,8 @@ type Outcome struct {
 }
 
 // Outcome returns what the bucket at place i has to say. It must be one that
-// Deciding or Tightest named, have limits, and its Result must have no Err.
+// Deciding, Tightest or Lacking named, have limits, and its Result must have no
+// Err.
 func (d *Decision) Outcome(i int) Outcome {
 	a, r := &d.Applied[i], &d.Results[i]
 	o := Outcome{Rule: a.Rule, Allowed: r.Allowed, Limit: a.Limits.At(r.Limit), Remaining: max(r.Remaining, 0)}
@@ -47,6 +48,11 @@ func (o Outcome) Seconds() int64 {
 		return max(s, 1)
 	}
 	return s
+}
+
+// Milliseconds returns Reset in whole milliseconds, rounded up.
+func (o Outcome) Milliseconds() int64 {
+	return int64((o.Reset + time.Millisecond - 1) / time.Millisecond)
 }
 
 // Window returns the time, in whole seconds rounded up, in which the whole

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,14 +85,37 @@ func (c *compiler) deny(path string, d Deny) {
 
 func (c *compiler) headers() {
 	h := c.spec.Headers
+	h.CORS = slices.Clone(h.CORS)
 	c.shown = &h
+	seen := make(map[string]string)
 	for _, n := range []struct{ field, name string }{
-		{"limit", h.Limit}, {"remaining", h.Remaining}, {"reset", h.Reset}, {"retry_after", h.RetryAfter}, {"policy", h.Policy},
+		{"limit", h.Limit}, {"remaining", h.Remaining}, {"reset", h.Reset}, {"retry_after", h.RetryAfter}, {"policy", h.Policy}, {"rule", h.Rule},
 	} {
-		if n.name != "" && !isToken(n.name) {
-			c.fault("headers.names."+n.field, quote(n.name), "a header's name such as X-RateLimit-Limit", "")
+		path, lower := "headers.names."+n.field, strings.ToLower(n.name)
+		switch {
+		case n.name == "":
+		case !isToken(n.name):
+			c.fault(path, quote(n.name), "a header's name such as X-RateLimit-Limit", "")
+		case seen[lower] != "":
+			c.fault(path, quote(n.name)+", which is the name of "+seen[lower]+" as well", "a name of its own", "")
+		}
+		seen[lower] = n.field
+	}
+	for i, origin := range h.CORS {
+		if !isOrigin(origin) {
+			c.fault(place("headers.cors", i), quote(origin), "an origin as browsers write it, such as https://app.example, or * for all", "")
 		}
 	}
+}
+
+// isOrigin says that a browser can write s, or that it stands for all origins.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	if s == "*" || err != nil || strings.Contains(s, "*") {
+		return s == "*"
+	}
+	bare := url.URL{Scheme: u.Scheme, Host: u.Host}
+	return u.Scheme != "" && u.Host != "" && s == bare.String() && s == strings.ToLower(s)
 }
 
 // eitherOr refuses a descriptor rule with what only rules for requests have.

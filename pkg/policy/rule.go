@@ -27,13 +27,21 @@ const (
 type Deny struct {
 	Status      int    // 400 to 599; 0 means 429
 	ContentType string // "" with a body means text/plain
-	Body        string // with {path}, {rule}, {retry_after}, {method} and {host}
+	// Body may have {path}, {rule}, {retry_after}, {retry_after_ms}, {method}
+	// and {host}. Without one, the ContentType application/problem+json is
+	// answered by a body that says which limits were exceeded.
+	Body string
 }
 
-// Headers says which rate-limit headers an answer carries, under which names.
+// Headers says which rate-limit headers an answer carries, under which names,
+// and who may read them.
 type Headers struct {
 	Style                                       Style
 	Limit, Remaining, Reset, RetryAfter, Policy string // "" means the style's own name
+	Rule                                        string // of the header that names the rule; "" means none
+	// CORS are the origins whose scripts may read our headers, and our
+	// denials; "*" is every origin.
+	CORS []string
 }
 
 // Style is a family of rate-limit headers.

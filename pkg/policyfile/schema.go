@@ -264,6 +264,7 @@ func headers(h *policy.Headers) reader {
 		"reset":       text(&h.Reset),
 		"retry_after": text(&h.RetryAfter),
 		"policy":      text(&h.Policy),
+		"rule":        text(&h.Rule),
 	}}
 	return form{fields: map[string]reader{
 		"style": choice(
@@ -271,5 +272,6 @@ func headers(h *policy.Headers) reader {
 			option[policy.Style]{"both", policy.Both}, option[policy.Style]{"none", policy.None},
 		),
 		"names": names.read,
+		"cors":  list(&h.CORS, text),
 	}}.read
 }

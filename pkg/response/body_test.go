@@ -2,10 +2,13 @@ package response_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/policy"
@@ -26,6 +29,7 @@ func TestForBody(t *testing.T) {
 			response.Request{Path: "/x/y?z=1", Method: "POST", Host: "example.com:80"},
 			"api /x/y POST example.com:80 2",
 		},
+		"B076 in milliseconds":      {"", "{retry_after_ms}", response.Request{}, "1100"},
 		"other braces":              {"", "{a}{path{path}} {", response.Request{Path: "/x"}, "{a}{path/x} {"},
 		"what is filled in is text": {"", "{path}", response.Request{Path: "/{rule}"}, "/{rule}"},
 		"not decoded":               {"", "{path}", response.Request{Path: "/%41%0d%0a//..?a=b"}, "/%41%0d%0a//.."},
@@ -118,4 +122,37 @@ func FuzzFor(f *testing.F) {
 			t.Errorf("For(%q) = path %q in the body, want %q", path, got.P, want)
 		}
 	})
+}
+
+// The problem type quota-exceeded names every rule that had no room, as
+// RateLimit-Policy would, and none that had.
+func TestForProblem(t *testing.T) {
+	t.Parallel()
+	deny := policy.Deny{ContentType: "application/problem+json", Status: 403}
+	d := decision(t, policy.Rule{Name: "first", Deny: deny}, lacking)
+	for _, more := range []struct {
+		name   string
+		shadow bool
+		result bucket.Result
+	}{{"room", false, room}, {"second", false, hopeless}, {"shadow", true, lacking}, {"down", false, bucket.Result{Err: errors.New("timeout")}}} {
+		next := decision(t, policy.Rule{Name: more.name}, more.result)
+		next.Applied[0].Shadow = more.shadow
+		d.Applied, d.Results = append(d.Applied, next.Applied...), append(d.Results, next.Results...)
+	}
+	got := response.For(d, response.Request{})
+	want := map[string]any{
+		"type":   "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		"title":  "Request cannot be satisfied as assigned quota has been exceeded",
+		"status": 403.0, "violated-policies": []any{"first", "second"},
+	}
+	var body map[string]any
+	if err := json.Unmarshal([]byte(got.Body), &body); err != nil {
+		t.Fatalf("Unmarshal(%s) = %v, want no error", got.Body, err)
+	}
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Errorf("For() body (-want +got):\n%s", diff)
+	}
+	if last := got.Headers[len(got.Headers)-1]; last != (response.Header{Name: "content-type", Value: "application/problem+json"}) {
+		t.Errorf("For() has %v last, want the problem's content type", last)
+	}
 }

@@ -17,17 +17,19 @@ const (
 	reset
 	retryAfter
 	policyField
+	ruleField
 )
 
-// name returns the header's own name or the policy's for it.
+// name returns the header's own name or the policy's for it, "" if it has
+// neither.
 func name(o limiter.Outcome, f field) string {
 	own, given := [...]string{
 		limit: "X-RateLimit-Limit", remaining: "X-RateLimit-Remaining", reset: "X-RateLimit-Reset",
-		retryAfter: "Retry-After", policyField: "RateLimit-Policy",
+		retryAfter: "Retry-After", policyField: "RateLimit-Policy", ruleField: "",
 	}[f], ""
 	if h := o.Rule.Headers; h != nil {
 		given = [...]string{
-			limit: h.Limit, remaining: h.Remaining, reset: h.Reset, retryAfter: h.RetryAfter, policyField: h.Policy,
+			limit: h.Limit, remaining: h.Remaining, reset: h.Reset, retryAfter: h.RetryAfter, policyField: h.Policy, ruleField: h.Rule,
 		}[f]
 	}
 	if given != "" {
@@ -56,12 +58,24 @@ func limitHeaders(o limiter.Outcome) []Header {
 	return hs
 }
 
+// maxInteger is the largest integer of a structured field.
+const maxInteger = 999_999_999_999_999
+
+// quotaName names the limit to clients: by its rule and, if it has one, its own
+// name.
+func quotaName(o limiter.Outcome) string {
+	if o.Limit.Name == "" {
+		return o.Rule.Name
+	}
+	return o.Rule.Name + "/" + o.Limit.Name
+}
+
 // ietfPolicy writes the limit as draft-ietf-httpapi-ratelimit-headers has it.
 // Its window is the time in which the whole burst comes back, so that a client
 // that spreads q over w is never denied.
 func ietfPolicy(o limiter.Outcome) string {
-	b := append(quoted(o.Rule.Name), ";q="...)
-	b = strconv.AppendInt(b, o.Limit.Burst, 10)
+	b := append(quoted(quotaName(o)), ";q="...)
+	b = strconv.AppendInt(b, min(o.Limit.Burst, maxInteger), 10)
 	if w := o.Window(); w > 0 {
 		b = strconv.AppendInt(append(b, ";w="...), w, 10)
 	}
@@ -69,8 +83,8 @@ func ietfPolicy(o limiter.Outcome) string {
 }
 
 func ietfLimit(o limiter.Outcome) string {
-	b := append(quoted(o.Rule.Name), ";r="...)
-	b = strconv.AppendInt(b, o.Remaining, 10)
+	b := append(quoted(quotaName(o)), ";r="...)
+	b = strconv.AppendInt(b, min(o.Remaining, maxInteger), 10)
 	if !o.Hopeless {
 		b = strconv.AppendInt(append(b, ";t="...), o.Seconds(), 10)
 	}

@@ -17,12 +17,18 @@ type Request struct {
 	Path   string // the query, if there is one, is never repeated
 	Method string
 	Host   string
+	// Origin is the page that a browser asks for. It is only ever compared.
+	Origin string
 	// GRPC says that the client speaks gRPC and reads grpc-status.
 	GRPC bool
 }
 
 // A Header is one header line.
 type Header struct{ Name, Value string }
+
+// Adds says that h adds to what the upstream says by the same name. Other
+// headers replace that.
+func (h Header) Adds() bool { return h.Name == exposeHeaders }
 
 // A Response is the answer to one request.
 type Response struct {
@@ -66,15 +72,23 @@ const (
 // 401, PERMISSION_DENIED for 403, INVALID_ARGUMENT for 400, and otherwise the
 // code that gRPC clients make of that status.
 func For(d limiter.Decision, r Request) Response {
+	resp := answer(&d, r)
+	if rule := d.Rule(); rule != nil && rule.Headers != nil {
+		resp.tell(limiter.Outcome{Rule: rule}, r)
+	}
+	return resp
+}
+
+func answer(d *limiter.Decision, r Request) Response {
 	switch {
 	case d.Allowed:
-		return allow(&d)
+		return allow(d)
 	case d.Reason == limiter.OverLimit:
-		return deny(&d, r)
+		return deny(d, r)
 	case d.Reason == limiter.Refused:
-		return refuse(&d, r)
+		return refuse(d, r)
 	default:
-		return unavailable(&d, r)
+		return unavailable(d, r)
 	}
 }
 
@@ -106,8 +120,7 @@ func deny(d *limiter.Decision, r Request) Response {
 		resp.add(name(o, retryAfter), decimal(o.Seconds()))
 	}
 	resp.limited(r)
-	if rule.Deny.Body != "" {
-		resp.Body = body(o, r)
+	if resp.Body = denialBody(d, o, r, resp.Status); resp.Body != "" {
 		resp.add("content-type", contentType(rule.Deny.ContentType))
 	}
 	return resp

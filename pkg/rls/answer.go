@@ -109,7 +109,8 @@ func unit(per time.Duration) (rlsv3.RateLimitResponse_RateLimit_Unit, time.Durat
 }
 
 // headers drops what Envoy's rate limit filter writes by itself; what we add
-// comes on top of that, and would be there twice.
+// comes on top of that, and would be there twice. It drops what depends on an
+// origin too, which descriptors do not tell.
 func headers(hs []response.Header) []*corev3.HeaderValue {
 	var added []*corev3.HeaderValue
 	for _, h := range hs {
@@ -122,7 +123,7 @@ func headers(hs []response.Header) []*corev3.HeaderValue {
 
 func envoys(name string) bool {
 	switch strings.ToLower(name) {
-	case "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-envoy-ratelimited", "grpc-status":
+	case "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-envoy-ratelimited", "grpc-status", "vary":
 		return true
 	default:
 		return false
