@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,6 +32,7 @@ func newHandler(t *testing.T, o Options) *Handler {
 	t.Helper()
 	o.Policies = func() *policy.Set { return nil }
 	o.Limiter = doortest.Limiter(t, limiter.Options{})
+	o.Now = func() time.Time { return noon }
 	h, err := New(o)
 	if err != nil {
 		t.Fatalf("New(%+v) = %v, want no error", o, err)
@@ -133,6 +135,7 @@ func TestAttributes(t *testing.T) {
 				t.Fatalf("attributes(%s) = %q, want attributes", tc.request, fault)
 			}
 			got.Headers = nil
+			tc.want.Time = noon
 			if diff := cmp.Diff(&tc.want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 				t.Errorf("attributes(%s) (-want +got):\n%s", tc.request, diff)
 			}
@@ -140,7 +143,41 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-var proxyAddr = netip.MustParseAddr("127.0.0.1")
+var (
+	proxyAddr = netip.MustParseAddr("127.0.0.1")
+	noon      = time.Unix(1_000_000_000, 0)
+)
+
+// The scheme and the size, where the proxy vouches for them.
+func TestAttributesOfTransport(t *testing.T) {
+	t.Parallel()
+	const (
+		forwarded = "X-Forwarded-Method: GET\nX-Forwarded-Uri: /\n"
+		original  = "X-Original-Method: GET\nX-Original-URI: /\n"
+	)
+	for name, tc := range map[string]struct {
+		dialect Dialect
+		lines   string
+		scheme  string
+		size    int64
+	}{
+		"envoy":                {Envoy, "X-Forwarded-Proto: https\nContent-Length: 12\n", "https", 12},
+		"envoy, part of it":    {Envoy, "Content-Length: 12\nX-Envoy-Auth-Partial-Body: true\n", "", 0},
+		"envoy, not told":      {Istio, "Content-Length: 0\n", "", 0},
+		"envoy, chunked":       {Envoy, "Transfer-Encoding: chunked\n", "", 0},
+		"caddy":                {Caddy, forwarded + "X-Forwarded-Proto: https\nContent-Length: 12\n", "https", 0},
+		"traefik":              {Traefik, forwarded + "X-Forwarded-Proto: http\n", "http", 0},
+		"traefik, a websocket": {Traefik, forwarded + "X-Forwarded-Proto: wss\n", "", 0},
+		"two words":            {Caddy, forwarded + "X-Forwarded-Proto: https\nX-Forwarded-Proto: http\n", "", 0},
+		"nginx":                {Nginx, original + "X-Forwarded-Proto: https\nContent-Length: 12\n", "", 0},
+	} {
+		r := parsed(t, "GET / HTTP/1.1\nHost: h\n"+tc.lines)
+		got, fault := newHandler(t, Options{Dialect: tc.dialect}).attributes(r, caller{})
+		if fault != "" || got.Scheme != tc.scheme || got.Size != tc.size || got.Protocol != "" || !got.Time.Equal(noon) {
+			t.Errorf("%s: attributes(%s) = %+v, %q, want scheme %q, size %d", name, tc.lines, got, fault, tc.scheme, tc.size)
+		}
+	}
+}
 
 func TestAttributesHeaders(t *testing.T) {
 	t.Parallel()

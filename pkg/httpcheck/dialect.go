@@ -25,6 +25,7 @@ type words struct {
 	// method and uri are headers; "" means the check's own request line.
 	method, uri string
 	host        string // a header before Host; may be ""
+	scheme      string // a header; may be ""
 	peer        string // a header; "" means that the caller is the peer
 	// prefixed says that the proxy can put a prefix before the path.
 	prefixed bool
@@ -36,12 +37,12 @@ type words struct {
 
 func wordsOf(d Dialect) (words, bool) {
 	forwarded := words{
-		method: "X-Forwarded-Method", uri: "X-Forwarded-Uri", host: "X-Forwarded-Host", peer: "X-Forwarded-For",
+		method: "X-Forwarded-Method", uri: "X-Forwarded-Uri", host: "X-Forwarded-Host", scheme: "X-Forwarded-Proto", peer: "X-Forwarded-For",
 		denials: func(int) bool { return true },
 	}
 	switch d {
 	case "", Envoy, Istio:
-		return words{prefixed: true, denials: func(status int) bool { return status < 500 }, instead: http.StatusTooManyRequests}, true
+		return words{scheme: "X-Forwarded-Proto", prefixed: true, denials: func(status int) bool { return status < 500 }, instead: http.StatusTooManyRequests}, true
 	case Traefik, Caddy:
 		return forwarded, true
 	case Nginx:
@@ -93,7 +94,7 @@ func isName(s string) bool {
 // attributes reads what peer says of a request. fault says what is missing in
 // its words, or there twice.
 func (h *Handler) attributes(r *http.Request, peer caller) (attrs *identity.Attributes, fault string) {
-	a := &identity.Attributes{Method: r.Method, Path: r.RequestURI, Host: r.Host}
+	a := &identity.Attributes{Method: r.Method, Path: r.RequestURI, Host: r.Host, Time: h.opts.Now()}
 	if h.words.uri == "" {
 		fault = h.cutPrefix(a)
 	} else {
@@ -103,8 +104,20 @@ func (h *Handler) attributes(r *http.Request, peer caller) (attrs *identity.Attr
 		return nil, fault
 	}
 	a.Headers = headers(r.Header)
+	a.Scheme = h.words.schemeOf(r.Header)
+	if h.words.uri == "" && r.Header.Get("X-Envoy-Auth-Partial-Body") != "true" {
+		a.Size = max(r.ContentLength, 0)
+	}
 	h.words.source(a, r.Header, peer)
 	return a, ""
+}
+
+// schemeOf returns the scheme that the proxy names, "" for none.
+func (w *words) schemeOf(hs http.Header) string {
+	if lines := hs[w.scheme]; len(lines) == 1 && (lines[0] == "http" || lines[0] == "https") {
+		return lines[0]
+	}
+	return ""
 }
 
 // cutPrefix takes the prefix off the path.

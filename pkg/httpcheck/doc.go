@@ -19,6 +19,11 @@
 // the method or the path is answered 400 and logged: nginx sends them only if
 // it is told to, and until then it would pass on a client's.
 //
+// The scheme is what X-Forwarded-Proto says, except with nginx, which passes on
+// a client's. The time is ours. The size is that of the body that Envoy was told
+// to send along (with_request_body), unless it sends a part only. No dialect
+// tells the protocol.
+//
 // # Whose word
 //
 // A check comes from a proxy, and only from one that Options.Callers names.

@@ -44,7 +44,8 @@ type Options struct {
 	// Log gets a warning, at most once a minute, about checks that cannot be
 	// answered as the proxy is set up. nil logs nothing.
 	Log *slog.Logger
-	// Now is the clock of Log's minute. nil means time.Now.
+	// Now is the clock of Attributes.Time and of Log's minute. nil means
+	// time.Now.
 	Now func() time.Time
 }
 
