@@ -20,8 +20,8 @@ lint: ## formatting, go vet, and the linters of .golangci.yml
 fmt: ## write every Go file as gofumpt would
 	@$$(hack/tool gofumpt) -w .
 
-build: ## bin/extauthz
-	@go build -o bin/extauthz ./cmd/extauthz
+build: ## bin/extauthz, static
+	@CGO_ENABLED=0 go build -o bin/extauthz ./cmd/extauthz
 
 tools: ## linters, Envoy and Valkey into .tools/, at the versions of hack/tools.env
 	@hack/tool golangci-lint gofumpt envoy valkey
