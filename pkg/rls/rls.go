@@ -43,9 +43,9 @@ func New(o Options) (*Server, error) {
 }
 
 // ShouldRateLimit answers one request with one status for each descriptor, in
-// order. A request without a domain, without a descriptor or with over a
-// thousand gets INVALID_ARGUMENT; otherwise the error is not nil only if ctx ended
-// before there was a decision.
+// order. A request without a domain, without a descriptor or with more than
+// 16384 of them gets INVALID_ARGUMENT; otherwise the error is not nil only if
+// ctx ended before there was a decision.
 func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
 	if err := check(req); err != nil {
 		return nil, err
@@ -58,9 +58,10 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitReques
 	return answer(&d, response.For(d, response.Request{}), ends, len(req.GetDescriptors())), nil
 }
 
-// maxDescriptors bounds the work of one request. Envoy sends a descriptor for
-// each of its route's rate_limits, a handful.
-const maxDescriptors = 1024
+// maxDescriptors bounds the work of one request, which is in proportion to
+// them. It is far beyond what Envoy sends, a descriptor for each of its route's
+// rate_limits: a request that is refused here passes an Envoy that fails open.
+const maxDescriptors = 16384
 
 func check(req *rlsv3.RateLimitRequest) error {
 	switch {

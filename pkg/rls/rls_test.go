@@ -95,7 +95,7 @@ func TestShouldRateLimitErrors(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	one := []*commonv3.RateLimitDescriptor{descriptor("a", "x")}
-	many := make([]*commonv3.RateLimitDescriptor, 1025)
+	many := make([]*commonv3.RateLimitDescriptor, 16385)
 	for name, tc := range map[string]struct {
 		ctx  context.Context
 		req  *rlsv3.RateLimitRequest

@@ -1,6 +1,7 @@
 package rls_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +41,7 @@ func TestMalformedIsAnswered(t *testing.T) {
 		"thousands deep":  of(descriptor(make([]string, 20_000)...)),
 		"unknown domain":  {Domain: "\r\nx: \xff", Descriptors: []*commonv3.RateLimitDescriptor{descriptor("a", "")}},
 		"a unit unheard":  of(&commonv3.RateLimitDescriptor{Entries: descriptor("a", "u").Entries, Limit: &commonv3.RateLimitDescriptor_RateLimitOverride{Unit: 99}}),
+		"ten thousand":    of(thousands(10)...),
 		"one of each key": of(descriptor("a", "1"), descriptor("a", "1", "b", "x"), descriptor("b", "x")),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,6 +54,16 @@ func TestMalformedIsAnswered(t *testing.T) {
 			safe(t, req, resp)
 		})
 	}
+}
+
+// thousands are n thousand descriptors of as many buckets, and each twice.
+func thousands(n int) []*commonv3.RateLimitDescriptor {
+	ds := make([]*commonv3.RateLimitDescriptor, 0, 1000*n)
+	for i := range 500 * n {
+		d := descriptor("a", strconv.Itoa(i))
+		ds = append(ds, d, d)
+	}
+	return ds
 }
 
 // safe wants resp to be one that can be sent, with a status a descriptor, that
@@ -105,7 +117,7 @@ func FuzzShouldRateLimit(f *testing.F) {
 		s := server(t, set, limiter.Options{})
 		for range 2 {
 			resp, err := s.ShouldRateLimit(t.Context(), req)
-			if err != nil && len(req.GetDescriptors()) <= 1024 {
+			if err != nil && len(req.GetDescriptors()) <= 16384 {
 				t.Fatalf("ShouldRateLimit(%v) = %v, want no error", req, err)
 			}
 			if err == nil {
