@@ -67,7 +67,7 @@ func (d *demo) welcome() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nEnvoy listens on %s and asks extauthz, which keeps its buckets in %s.\n", d.url(), d.keptIn())
 	fmt.Fprintf(&b, "Running: %s.\n", strings.Join(d.running(), ", "))
-	fmt.Fprintf(&b, "The policy is envoy/policy.yaml. Edit it meanwhile: what you save holds at once.\n\nTry, in another terminal:\n")
+	fmt.Fprintf(&b, "The policy is envoy/policy.yaml. Edit it meanwhile: what you save holds within a second.\n\nTry, in another terminal:\n")
 	for _, t := range tries(d.url()) {
 		fmt.Fprintf(&b, "\n  %s\n      %s\n", t.command, t.promise)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -21,10 +22,17 @@ func main() {
 	}
 }
 
+// port is the one that the published configurations ask.
+const port = 8080
+
 func run(ctx context.Context) error {
-	u, err := stack.StartUpstream(8080)
+	u, err := stack.StartUpstream(port)
 	if err != nil {
 		return err
+	}
+	if u.Port != port {
+		err := fmt.Errorf("port %d is taken, and the examples ask no other: end what has it", port)
+		return errors.Join(err, u.Stop(context.WithoutCancel(ctx)))
 	}
 	fmt.Printf("listening on http://127.0.0.1:%d\n", u.Port)
 	<-ctx.Done()
