@@ -1,0 +1,197 @@
+package explain
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/limiter"
+)
+
+// A looking is a store that answers as another would, and takes nothing from
+// it. It is for one decision.
+type looking struct {
+	store limiter.Store
+	now   func() time.Time
+	// balances are what it saw, by key.
+	balances map[string][]balance
+}
+
+// A balance is how one limit of a bucket stands.
+type balance struct {
+	spent int64
+	full  time.Duration
+}
+
+// Take answers as the store would: where there is room or may be debt, by what
+// becomes of copies of the buckets, else by what the store says of the wait.
+func (l *looking) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
+	if err := l.look(ctx, charges, results); err != nil {
+		return err
+	}
+	now := l.now()
+	copies, err := l.copies(ctx, charges, results, now)
+	if err != nil || copies == nil {
+		return err
+	}
+	said := slices.Clone(results)
+	bucket.Group(charges, results, now, func(key string) *bucket.Bucket { return copies[key] })
+	passed := pass(charges, said)
+	for i := range charges {
+		if said[i].Err != nil || !passed && !charges[i].Limits.Debt() {
+			results[i] = said[i]
+		}
+	}
+	return nil
+}
+
+// copies returns copies of the buckets that the store can read, nil if not all
+// of them can be had.
+func (l *looking) copies(ctx context.Context, charges []bucket.Charge, said []bucket.Result, now time.Time) (map[string]*bucket.Bucket, error) {
+	copies := make(map[string]*bucket.Bucket, len(charges))
+	for i := range charges {
+		if said[i].Err != nil {
+			continue
+		}
+		b, err := l.copy(ctx, &charges[i], now)
+		if err != nil || b == nil {
+			return nil, err
+		}
+		copies[charges[i].Key] = b
+	}
+	return copies, nil
+}
+
+// pass says that every bucket that is not shadow has room.
+func pass(charges []bucket.Charge, results []bucket.Result) bool {
+	for i := range charges {
+		if !charges[i].Shadow && results[i].Err == nil && !results[i].Allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// never is a charge that no bucket has room for. Where it is the only one that
+// is not shadow, none of the others is made, and the store says of each
+// whether there was room. No rule's key is like its.
+var never = bucket.Charge{Key: "{explain}", Limits: neverLimits(), Cost: 1}
+
+func neverLimits() *bucket.Limits {
+	limits, err := bucket.NewLimits(bucket.Limit{Per: time.Second})
+	if err != nil {
+		return nil // never: a rate of 0 can be counted
+	}
+	return limits
+}
+
+// look asks the store which of charges there is room for. Where there may be
+// debt a positive cost is taken in any case, but the answer is that to a cost
+// of 0.
+func (l *looking) look(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
+	asks := append(slices.Clone(charges), never)
+	for i := range charges {
+		asks[i].Shadow = true
+		if asks[i].Limits.Debt() {
+			asks[i].Cost = 0
+		}
+	}
+	answers := make([]bucket.Result, len(asks))
+	if err := l.store.Take(ctx, asks, answers); err != nil {
+		return err
+	}
+	copy(results, answers)
+	return nil
+}
+
+// copy returns a bucket like that of c. It is nil if not all of it can be had.
+func (l *looking) copy(ctx context.Context, c *bucket.Charge, now time.Time) (*bucket.Bucket, error) {
+	stands, ok := l.balances[c.Key]
+	if !ok {
+		var err error
+		if stands, err = l.balance(ctx, c); err != nil {
+			return nil, err
+		}
+		if l.balances == nil {
+			l.balances = make(map[string][]balance)
+		}
+		l.balances[c.Key] = stands
+	}
+	if stands == nil {
+		return nil, nil
+	}
+	parts := make([]bucket.Part, len(stands))
+	for i, s := range stands {
+		parts[i] = s.part(c.Limits.Terms(i), now)
+	}
+	b := bucket.FromParts(c.Limits, now, parts)
+	return &b, nil
+}
+
+// balance asks the store how each limit of c stands, nil if it does not say.
+func (l *looking) balance(ctx context.Context, c *bucket.Charge) ([]balance, error) {
+	asks := make([]bucket.Charge, c.Limits.Len())
+	for i := range asks {
+		limits := spotlight(c.Limits, i)
+		if limits == nil {
+			return nil, nil
+		}
+		asks[i] = bucket.Charge{Key: c.Key, Limits: limits}
+	}
+	answers := make([]bucket.Result, len(asks))
+	if err := l.look(ctx, asks, answers); err != nil {
+		return nil, err
+	}
+	stands := make([]balance, len(asks))
+	for i, r := range answers {
+		if r.Err != nil || r.Limit != i {
+			return nil, nil
+		}
+		stands[i] = balance{c.Limits.Terms(i).Most - r.Remaining, r.FullIn}
+	}
+	return stands, nil
+}
+
+// spotlight returns limits under which a look at a bucket of ls tells of limit
+// i: those up to it, which find their state as in ls, the others so wide that
+// there is always more left under them. It is nil if there are none.
+func spotlight(ls *bucket.Limits, i int) *bucket.Limits {
+	list := make([]bucket.Limit, i+1)
+	for j := range list {
+		list[j] = ls.At(j)
+		list[j].Burst = ls.Terms(j).Most
+		if j == i {
+			break
+		}
+		list[j].Burst += ls.Terms(i).Most + 1
+		if list[j].Refill == bucket.Sliding {
+			list[j].Tokens = list[j].Burst
+		}
+	}
+	limits, err := bucket.NewLimits(list...)
+	if err != nil {
+		return nil
+	}
+	return limits
+}
+
+// part returns what a limit in the terms t lacks that stands like s. Of a
+// sliding one only the last charge is known, and all is taken for it.
+func (s balance) part(t bucket.Terms, now time.Time) bucket.Part {
+	p := bucket.Part{Spent: s.spent}
+	full, per := s.full.Microseconds(), t.PerMS*1000
+	if p.Spent <= 0 || t.Tokens == 0 {
+		return bucket.Part{}
+	}
+	switch t.Refill {
+	case bucket.Greedy:
+		ticks := (full + t.Tick - 1) / t.Tick
+		p.Aux = max(p.Spent*t.Unit-ticks*t.Step, 0)*t.Tick + ticks*t.Tick - full
+	case bucket.Interval:
+		p.Aux = (p.Spent+t.Tokens-1)/t.Tokens*per - full
+	case bucket.Sliding:
+		p.Log = []bucket.Entry{{At: now.UnixMicro() + full - per, Tokens: p.Spent}}
+	}
+	return p
+}
