@@ -3,6 +3,7 @@
 //
 //	extauthz serve --policy policy.yaml
 //	extauthz validate policy.yaml
+//	extauthz explain --policy policy.yaml 'GET /api/x' --peer 10.0.0.5
 package main
 
 import "os"

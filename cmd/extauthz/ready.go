@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-mesh/sluice/internal/admin"
+	"github.com/sluice-mesh/sluice/internal/explain"
 	"github.com/sluice-mesh/sluice/internal/telemetry"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
@@ -14,7 +15,7 @@ import (
 // admin returns what the admin port shows, while ctx has not ended.
 func (p parts) admin(ctx context.Context) admin.Options {
 	return admin.Options{
-		Metrics: p.metrics.Handler(), Log: p.log,
+		Metrics: p.metrics.Handler(), Explain: explain.Handler(p.explain), Log: p.log,
 		Ready: func(asked context.Context) admin.Readiness { return p.ready(asked, ctx.Err() != nil) },
 	}
 }

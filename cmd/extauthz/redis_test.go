@@ -83,3 +83,23 @@ func TestServeWarnsOfEviction(t *testing.T) {
 		t.Errorf("the log has %q, want one warning of allkeys-lru", got)
 	}
 }
+
+// What is left in Redis is told as serve has it, and none of it is spent.
+func TestExplainOnRedis(t *testing.T) {
+	t.Parallel()
+	redis := servers.Start(t, servers.Redis, servers.Options{})
+	args := []string{"--policy", policyFile(t, limited(5)), "--redis-url", redis.URL(), "--store-deadline", "5s", "--key-prefix", "x:"}
+	p := start(t, args...)
+	allowance(t, p, "/api/x", 2)
+	for range 5 {
+		if left, allowed := explained(t, args...); left != 3 || !allowed {
+			t.Errorf("run(explain) = %d left, allowed %v, want 3", left, allowed)
+		}
+		if left, _ := explained(t, "--server", p.admin); left != 3 {
+			t.Errorf("run(explain --server) = %d left, want 3", left)
+		}
+	}
+	if got := allowance(t, p, "/api/x", 10); got != 3 {
+		t.Errorf("%d of 10 are allowed after explanations, want 3", got)
+	}
+}

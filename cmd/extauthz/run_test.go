@@ -29,7 +29,14 @@ func TestRunUsage(t *testing.T) {
 		{nil, "no command"},
 		{[]string{"frobnicate"}, `unknown command "frobnicate"`},
 		{[]string{"sevre"}, "did you mean serve?"},
-		{[]string{"explain"}, `unknown command "explain"`},
+		{[]string{"explain"}, "no request given"},
+		{[]string{"explain", "GET /x"}, "setting policy (from the default)"},
+		{[]string{"explain", "GET", "/x", "/y"}, "want a method and a path"},
+		{[]string{"explain", "-p", good, "/x", "--peer", "nobody"}, `peer: found "nobody"`},
+		{[]string{"explain", "-p", good, "/x", "--header", "x"}, "want 'NAME: VALUE'"},
+		{[]string{"explain", "-p", good, "/x", "--claim", "x"}, "want KEY=VALUE"},
+		{[]string{"explain", "-p", good, "/x", "--metadata", "[]"}, "want a JSON object"},
+		{[]string{"explain", "-p", good, "/x", "--descriptor", "a=b"}, "want one of the two"},
 		{[]string{"--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"serve", "--store-deadline", "soon"}, "--store-deadline"},
@@ -50,7 +57,7 @@ func TestRunUsage(t *testing.T) {
 
 func TestRunHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"help", "serve"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"help", "serve"}} {
 		code, stdout, stderr := ran(args, nil)
 		if code != exitOK || !strings.Contains(stdout, "Examples:") || stderr != "" {
 			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 0 and an example", args, code, stdout, stderr)

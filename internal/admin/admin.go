@@ -22,6 +22,8 @@ type Options struct {
 	// Ready is asked at each request of /readyz.
 	Ready   func(context.Context) Readiness
 	Metrics http.Handler
+	// Explain answers what is posted to /explain. It may be nil.
+	Explain http.Handler
 	Log     *slog.Logger // nil logs nothing
 }
 
@@ -50,6 +52,9 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { ready(w, o.Ready(r.Context())) })
 	mux.Handle("GET /metrics", o.Metrics)
+	if o.Explain != nil {
+		mux.Handle("POST /explain", o.Explain)
+	}
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -60,7 +65,7 @@ func Handler(o Options) http.Handler {
 }
 
 func index(w http.ResponseWriter, _ *http.Request) {
-	text(w, "/healthz        alive\n/readyz         ready, and what is degraded\n/metrics        for Prometheus\n/debug/pprof/   profiles\n")
+	text(w, "/healthz        alive\n/readyz         ready, and what is degraded\n/metrics        for Prometheus\n/explain        what would become of a request (POST, by extauthz explain --server)\n/debug/pprof/   profiles\n")
 }
 
 func text(w http.ResponseWriter, body string) {
