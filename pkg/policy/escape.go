@@ -78,25 +78,19 @@ func (c *compiler) escapes() {
 	}
 }
 
-// spellings warns of an exact path beside which there are others that an
-// upstream may take for the same.
+// spellings warns of an exact path without the one beside it that most
+// upstreams take for the same: with a slash at its end, or without. Case is
+// part of the advice alone, since few of them fold it.
 func (c *compiler) spellings(j int) {
 	path := c.spec.Rules[j].path()
 	if len(path) < 2 || path[0] != '/' || strings.HasSuffix(path, "/*") {
 		return
 	}
-	var free []string
-	for _, other := range []string{otherEnd(path), otherCase(path)} {
-		if other == path {
-			continue
-		}
-		if others, ok := c.also(example(other), j); ok && len(others) == 0 {
-			free = append(free, quote(other))
-		}
-	}
-	if len(free) > 0 {
-		c.warn(place("rules", j)+".match.path", quote(path)+" but no rule for "+strings.Join(free, " and for "),
-			"one for these too, if they reach the same", "write "+quote(anySpelling(path))+", or a rule around this one")
+	other := otherEnd(path)
+	if others, ok := c.also(example(other), j); ok && len(others) == 0 {
+		c.warn(place("rules", j)+".match.path", quote(path)+" but no rule for "+quote(other),
+			"one for both, if they reach the same",
+			"write "+quote(strings.TrimSuffix(path, "/")+"/*")+"; or "+quote(anySpelling(path))+" where case does not count; or a rule around this one")
 	}
 }
 
@@ -105,25 +99,6 @@ func otherEnd(path string) string {
 		return bare
 	}
 	return path + "/"
-}
-
-// otherCase returns path in upper case, or in lower if it is in upper.
-func otherCase(path string) string {
-	other := inCase(path, strings.ToUpper)
-	if other == path {
-		return inCase(path, strings.ToLower)
-	}
-	return other
-}
-
-func inCase(path string, change func(string) string) string {
-	segments := strings.Split(path, "/")
-	for i, s := range segments {
-		if !isPlaceholder(s) {
-			segments[i] = change(s)
-		}
-	}
-	return strings.Join(segments, "/")
 }
 
 // anySpelling is a pattern for path in both cases and with both ends.
