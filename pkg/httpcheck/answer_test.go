@@ -58,6 +58,7 @@ func read(t *testing.T, r *http.Response) answered {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	empty := map[string]string{"Content-Length": "0"}
+	refused := map[string]string{"Content-Length": "0", "X-Envoy-Ratelimited": "true"}
 	spent := func(more ...string) map[string]string {
 		hs := map[string]string{
 			"Content-Length": "0", "Retry-After": "3600", "X-Envoy-Ratelimited": "true",
@@ -85,8 +86,8 @@ func TestAnswers(t *testing.T) {
 		"exempt":           {httpcheck.Options{}, 2, "GET", "/healthz", nil, answered{200, empty, ""}},
 		"denied":           {httpcheck.Options{}, 2, "GET", "/api/x?q", nil, answered{429, spent(typed...), body}},
 		"denied, gRPC":     {httpcheck.Options{}, 2, "POST", "/api/x", []string{"Content-Type: application/grpc+proto"}, answered{429, spent(append(typed, "Grpc-Status", "8")...), body}},
-		"refused with 401": {httpcheck.Options{}, 1, "GET", "/users", nil, answered{401, empty, ""}},
-		"refused with 400": {httpcheck.Options{}, 1, "GET", "/named", nil, answered{400, empty, ""}},
+		"refused with 401": {httpcheck.Options{}, 1, "GET", "/users", nil, answered{401, refused, ""}},
+		"refused with 400": {httpcheck.Options{}, 1, "GET", "/named", nil, answered{400, refused, ""}},
 		"503, which Envoy takes for a failure": {
 			httpcheck.Options{}, 2, "GET", "/busy", nil, answered{429, spent("X-Sluice-Status", "503"), ""},
 		},
@@ -100,13 +101,13 @@ func TestAnswers(t *testing.T) {
 			answered{403, spent(append(typed, "X-Sluice-Status", "429")...), body},
 		},
 		"nginx, refused with 401": {
-			httpcheck.Options{Dialect: httpcheck.Nginx}, 1, "GET", "/", []string{"X-Original-Method: GET", "X-Original-URI: /users"}, answered{401, empty, ""},
+			httpcheck.Options{Dialect: httpcheck.Nginx}, 1, "GET", "/", []string{"X-Original-Method: GET", "X-Original-URI: /users"}, answered{401, refused, ""},
 		},
 		"nginx, refused with 400": {
 			httpcheck.Options{Dialect: httpcheck.Nginx},
 			1, "GET", "/",
 			[]string{"X-Original-Method: GET", "X-Original-URI: /named"},
-			answered{403, map[string]string{"Content-Length": "0", "X-Sluice-Status": "400"}, ""},
+			answered{403, map[string]string{"Content-Length": "0", "X-Envoy-Ratelimited": "true", "X-Sluice-Status": "400"}, ""},
 		},
 		"nginx, by 401": {
 			httpcheck.Options{Dialect: httpcheck.Nginx, DenyStatus: 401},

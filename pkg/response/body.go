@@ -2,6 +2,7 @@ package response
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"strings"
 
@@ -115,5 +116,19 @@ func jsonEscape(s string) string {
 	if err != nil {
 		return "" // never: every string can be written
 	}
-	return string(quoted[1 : len(quoted)-1])
+	return escapeControls(string(quoted[1 : len(quoted)-1]))
+}
+
+// escapeControls escapes the control characters that JSON lets pass, in text
+// that is JSON otherwise.
+func escapeControls(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if printable(r) < 0 {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

@@ -63,7 +63,7 @@ func TestForCORSWithoutBucket(t *testing.T) {
 	}{
 		"refused": {
 			limiter.Decision{Reason: limiter.Refused, Deciding: -1, Refusal: &policy.Refusal{Rule: rule, Status: 401}},
-			"X-Rule: api\nAccess-Control-Expose-Headers: X-Rule\n",
+			"x-envoy-ratelimited: true\nX-Rule: api\nAccess-Control-Expose-Headers: x-envoy-ratelimited, X-Rule\n",
 		},
 		"store down": {
 			limiter.Decision{Reason: limiter.StoreDown, Applied: []policy.Applied{{Rule: rule}}, Results: []bucket.Result{{}}},

@@ -140,9 +140,7 @@ func refuse(d *limiter.Decision, r Request) Response {
 	if d.Refusal.Rule != nil {
 		resp.Metadata = []Header{{"rule", text(d.Refusal.Rule.Name)}, denied}
 	}
-	if r.GRPC {
-		resp.add("grpc-status", strconv.Itoa(resp.Code))
-	}
+	resp.limited(r)
 	return resp
 }
 

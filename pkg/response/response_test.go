@@ -138,6 +138,7 @@ func TestForRateZero(t *testing.T) {
 
 func TestForDenials(t *testing.T) {
 	t.Parallel()
+	const limited = "x-envoy-ratelimited: true\n"
 	rule := &policy.Rule{Name: "api"}
 	refused := func(status int) limiter.Decision {
 		return limiter.Decision{Reason: limiter.Refused, Deciding: -1, Refusal: &policy.Refusal{Rule: rule, Name: "user", Status: status}}
@@ -153,17 +154,17 @@ func TestForDenials(t *testing.T) {
 		status, code int
 		headers      string
 	}{
-		"a status of its own": {teapot, false, 418, 8, "x-envoy-ratelimited: true\n"},
-		"B046 store down":     {down, false, 503, 14, "x-envoy-ratelimited: true\n"},
-		"store down, gRPC":    {down, true, 503, 14, "x-envoy-ratelimited: true\ngrpc-status: 14\n"},
-		"canceled":            {limiter.Decision{Reason: limiter.Canceled, Deciding: -1}, false, 503, 14, "x-envoy-ratelimited: true\n"},
-		"refused 401":         {refused(401), false, 401, 16, ""},
-		"refused 401, gRPC":   {refused(401), true, 401, 16, "grpc-status: 16\n"},
-		"refused 403":         {refused(403), true, 403, 7, "grpc-status: 7\n"},
-		"refused 400":         {refused(400), true, 400, 3, "grpc-status: 3\n"},
-		"refused 404":         {refused(404), true, 404, 12, "grpc-status: 12\n"},
-		"refused 429":         {refused(429), true, 429, 8, "grpc-status: 8\n"},
-		"refused 451":         {refused(451), true, 451, 2, "grpc-status: 2\n"},
+		"a status of its own": {teapot, false, 418, 8, limited},
+		"B046 store down":     {down, false, 503, 14, limited},
+		"store down, gRPC":    {down, true, 503, 14, limited + "grpc-status: 14\n"},
+		"canceled":            {limiter.Decision{Reason: limiter.Canceled, Deciding: -1}, false, 503, 14, limited},
+		"refused 401":         {refused(401), false, 401, 16, limited},
+		"refused 401, gRPC":   {refused(401), true, 401, 16, limited + "grpc-status: 16\n"},
+		"refused 403":         {refused(403), true, 403, 7, limited + "grpc-status: 7\n"},
+		"refused 400":         {refused(400), true, 400, 3, limited + "grpc-status: 3\n"},
+		"refused 404":         {refused(404), true, 404, 12, limited + "grpc-status: 12\n"},
+		"refused 429":         {refused(429), true, 429, 8, limited + "grpc-status: 8\n"},
+		"refused 451":         {refused(451), true, 451, 2, limited + "grpc-status: 2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
