@@ -4,9 +4,9 @@
 //
 // It runs go test once for each list of arguments and prints what failed as it
 // fails. Its last line is "N passed, N failed": each test is counted once, and
-// has passed if it passed every time; a test with subtests is counted as
-// these. Where CI is set, a test that was skipped has failed. Where SUMMARY is set, what it says
-// at the end is written to that file too.
+// has passed if it passed and never failed; a test with subtests is counted as
+// these. Where CI is set, a test that was skipped every time has failed. Where
+// SUMMARY is set, what it says at the end is written to that file too.
 package main
 
 import (

@@ -21,12 +21,12 @@ type id struct{ pkg, test string }
 
 func (i id) String() string { return strings.TrimSuffix(i.pkg+" "+i.test, " ") }
 
-// An outcome is what became of a test. The worse is the greater.
+// An outcome is what became of a test. Of several runs the greatest counts.
 type outcome int
 
 const (
-	passed outcome = iota + 1
-	skipped
+	skipped outcome = iota + 1
+	passed
 	failed
 )
 

@@ -53,6 +53,16 @@ func TestSummary(t *testing.T) {
 			want:   "SKIP\tp TestA\n0 passed, 0 failed\n",
 		},
 		{
+			name:      "a test that skips in one run has passed if it passed in another",
+			skipFails: true,
+			events: `
+{"Action":"skip","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Test":"TestB"}
+{"Action":"skip","Package":"p","Test":"TestB"}`,
+			want: "2 passed, 0 failed\n",
+		},
+		{
 			name:      "but in CI",
 			skipFails: true,
 			events:    `{"Action":"skip","Package":"p","Test":"TestA"}`,
