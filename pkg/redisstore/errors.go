@@ -42,13 +42,13 @@ func (e *Error) Unwrap() error { return e.Err }
 //	noscript            it forgot the script between two tries
 //	foreign             the value under a bucket's key is no bucket
 //	reply               the answer makes no sense
-//	limits              a limit that the script cannot count
+//	calendar            the running day, week, month or year ended twice meanwhile
 //	other
 func (e *Error) Cause() string { return e.cause }
 
 var (
 	errLengths = errors.New("there are not as many results as charges")
-	errLimits  = errors.New("only greedy and interval limits without debt can be counted here yet")
+	errPeriod  = errors.New("a calendar's period ended while it was asked, and again")
 	errForeign = errors.New("the value under its key is no bucket; it is left alone until it is gone")
 	errReply   = errors.New("the script's reply has not the length that its charges ask for")
 )
@@ -77,8 +77,8 @@ func cause(err error) string {
 		return "foreign"
 	case errors.Is(err, errReply):
 		return "reply"
-	case errors.Is(err, errLimits):
-		return "limits"
+	case errors.Is(err, errPeriod):
+		return "calendar"
 	case errors.Is(err, errNobody):
 		return "clusterdown"
 	case errors.Is(err, redis.ErrClosed):

@@ -134,27 +134,6 @@ func TestTakeOnce(t *testing.T) {
 	}
 }
 
-// TestTakeRefuses charges under limits that would be miscounted.
-func TestTakeRefuses(t *testing.T) {
-	t.Parallel()
-	store := open(t, redisstore.Options{URL: "redis://127.0.0.1:1"})
-	l := bucket.Limit{Tokens: 10, Per: time.Hour}
-	aligned, sliding := l, l
-	aligned.Refill, sliding.Refill = bucket.Aligned, bucket.Sliding
-	debt, err := bucket.NewDebtLimits(0, l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, ls := range map[string]*bucket.Limits{
-		"aligned": limits(t, aligned), "greedy and sliding": limits(t, l, sliding), "debt": debt,
-	} {
-		err := store.Take(t.Context(), []bucket.Charge{{Key: "k", Limits: ls, Cost: 1}}, make([]bucket.Result, 1))
-		if got := causeOf(err); got != "limits" {
-			t.Errorf("Take(%s) = %v with cause %q, want cause limits", name, err, got)
-		}
-	}
-}
-
 func TestTakeAfterRestart(t *testing.T) {
 	t.Parallel()
 	server := servers.Start(t, servers.Redis, servers.Options{})

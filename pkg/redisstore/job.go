@@ -63,6 +63,9 @@ type reply struct {
 
 func readReply(list []any, texts int) (r reply, err error) {
 	numbers := len(list) - texts
+	if len(list) == 1 {
+		numbers, texts = 1, 0 // nothing was done
+	}
 	if numbers < 0 {
 		return r, errReply
 	}

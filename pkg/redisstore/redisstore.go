@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -66,6 +67,7 @@ type Store struct {
 	prefix    string
 	deadline  time.Duration
 	now       func() time.Time
+	ahead     atomic.Int64 // ns: of this clock, the server's is
 }
 
 // New returns a Store. It does not connect: a server that is away is the error

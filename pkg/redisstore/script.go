@@ -7,8 +7,11 @@ import (
 	"strconv"
 )
 
-// What buckets are is in state.lua, on which the other scripts stand.
+// What limits and buckets are is in refill.lua and state.lua, on which the
+// other scripts stand.
 var (
+	//go:embed lua/refill.lua
+	refillLua string
 	//go:embed lua/state.lua
 	stateLua string
 	//go:embed lua/take.lua
@@ -16,8 +19,8 @@ var (
 	//go:embed lua/undo.lua
 	undoLua string
 
-	takeScript = newScript(stateLua + takeLua)
-	undoScript = newScript(stateLua + undoLua)
+	takeScript = newScript(refillLua + stateLua + takeLua)
+	undoScript = newScript(refillLua + stateLua + undoLua)
 )
 
 // A script is run by its hash; a server that does not know it is sent the text.
@@ -39,8 +42,8 @@ func (s *Store) job(c *call) *job {
 	return j
 }
 
-// args lays out the keys and the rest; lua/state.lua and the script itself say
-// how.
+// args lays out the keys and the rest; lua/refill.lua, lua/state.lua and the
+// script itself say how.
 func (s *Store) args(c *call, rest []byte) []any {
 	now := ""
 	if s.now != nil {
@@ -49,5 +52,5 @@ func (s *Store) args(c *call, rest []byte) []any {
 	args := make([]any, 0, len(c.keys)+4)
 	args = append(args, len(c.keys))
 	args = append(args, c.keys...)
-	return append(args, now, c.packedSets, rest)
+	return append(args, now, c.sets.packed, rest)
 }

@@ -55,7 +55,7 @@ func (s *Store) slot(charges []bucket.Charge) (slot uint16, one bool) {
 }
 
 func (s *Store) callIn(slot uint16, groups ...group) *call {
-	c := newCall(s.prefix, groups)
+	c := newCall(s.prefix, groups, s.about())
 	c.slot = slot
 	return c
 }
@@ -70,14 +70,17 @@ type split struct {
 // split has what decides about g charged first. Refunds do not decide, and are
 // not undone.
 func (s *Store) split(g group) *split {
+	g.sums = bucket.Sums(nil, g.charges)
 	p := &split{group: g}
-	p.taking = s.calls(g, told, func(i int) bool { return decides(g.charges, i) })
+	p.taking = s.calls(g, told, g.decides)
 	return p
 }
 
-func decides(charges []bucket.Charge, i int) bool {
-	cost, _ := bucket.Total(charges, i)
-	return !charges[i].Shadow && cost >= 0
+func (g *group) decides(i int) bool { return !g.charges[i].Shadow && g.sums[i].Cost >= 0 }
+
+// owes says that charge i is made whatever becomes of its group.
+func (g *group) owes(i int) bool {
+	return g.charges[g.sums[i].First].Limits.Owes(g.sums[i].Cost)
 }
 
 // calls returns calls of the charges of g at the places that pick chooses, one

@@ -34,7 +34,7 @@ func (s *Store) takeAll(ctx context.Context, groups []group) error {
 	if s.clustered {
 		return failure("take", s.takeSlots(ctx, groups))
 	}
-	return failure("take", s.perform(ctx, []*call{newCall(s.prefix, groups)}))
+	return failure("take", s.perform(ctx, []*call{newCall(s.prefix, groups, s.about())}))
 }
 
 // within returns ctx with the deadline of a call. Where ctx itself ends sooner,
@@ -51,10 +51,28 @@ func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc
 // returns the first error of the calls; each of them has its own. Calls that
 // come after jobs charge nothing.
 func (s *Store) perform(ctx context.Context, calls []*call, before ...*job) error {
+	stale := s.ask(ctx, calls, before)
+	for _, c := range stale {
+		c.sets.at(time.UnixMicro(c.now))
+	}
+	for _, c := range s.ask(ctx, stale, nil) {
+		c.err = errPeriod
+	}
+	for _, c := range calls {
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}
+
+// ask has jobs and then calls made, and returns the calls that were not, for
+// the running period of a calendar is another than it seemed.
+func (s *Store) ask(ctx context.Context, calls []*call, before []*job) (stale []*call) {
 	var asked []*call
 	jobs := before
 	for _, c := range calls {
-		if c.err = c.check(); c.err == nil && len(c.asks) > 0 {
+		if len(c.asks) > 0 {
 			j := s.job(c)
 			j.behind = inSlot(before, c.slot)
 			asked, jobs = append(asked, c), append(jobs, j)
@@ -65,17 +83,29 @@ func (s *Store) perform(ctx context.Context, calls []*call, before ...*job) erro
 	}
 	for i, j := range jobs[len(jobs)-len(asked):] {
 		c := asked[i]
-		if c.err = j.err; c.err == nil {
+		switch c.err = j.err; {
+		case c.err != nil:
+		case c.stale(j.reply):
+			c.now = j.reply.numbers[0]
+			s.learn(c.now)
+			stale = append(stale, c)
+		default:
 			c.err = c.read(j.reply)
 		}
 	}
-	for _, c := range calls {
-		if c.err != nil {
-			return c.err
-		}
-	}
-	return nil
+	return stale
 }
+
+// about returns what time it is on the server, as far as is known.
+func (s *Store) about() time.Time {
+	if s.now != nil {
+		return s.now()
+	}
+	return time.Now().Add(time.Duration(s.ahead.Load()))
+}
+
+// learn notes how far the server's clock is ahead.
+func (s *Store) learn(now int64) { s.ahead.Store(int64(time.Until(time.UnixMicro(now)))) }
 
 // inSlot returns the job in slot, or nil.
 func inSlot(jobs []*job, slot uint16) *job {

@@ -48,12 +48,12 @@ func (s *Store) after(p *split, denied bool) []*call {
 	if denied {
 		flags = failed
 		for _, c := range p.taking {
-			for _, i := range c.origin {
-				undone[i] = !c.denied
+			for j, i := range c.origin {
+				undone[i] = !c.denied && !c.groups[0].owes(j)
 			}
 		}
 	}
-	return s.calls(p.group, flags, func(i int) bool { return undone[i] || !decides(p.charges, i) })
+	return s.calls(p.group, flags, func(i int) bool { return undone[i] || !p.decides(i) })
 }
 
 // follow makes jobs and then calls, and says whether they were over before ctx
@@ -98,7 +98,7 @@ func (p *split) collect(done bool) {
 			switch {
 			case err == nil:
 				p.results[i] = c.groups[0].results[j]
-			case !decides(p.charges, i):
+			case !p.decides(i):
 				p.results[i] = bucket.Result{Err: failure("bucket", err)}
 			}
 		}
@@ -132,7 +132,7 @@ func (c *call) undo() []byte {
 		}
 		key := c.key(charge.Key)
 		b = binary.BigEndian.AppendUint32(b, key)
-		b = binary.BigEndian.AppendUint32(b, c.set(charge.Limits))
+		b = binary.BigEndian.AppendUint32(b, c.sets.place(charge.Limits))
 		b = append7(append7(b, a.cost), c.now)
 		for _, value := range c.stored[2*key-2 : 2*key] {
 			b = binary.BigEndian.AppendUint32(b, uint32(len(value)))

@@ -162,7 +162,7 @@ func foreignValues() []string {
 		"", "1", "hello", "1234567890123456789012345678", good[:27], good + "\x00", good[:11],
 		with(0, "\x00"), with(0, "\xc0"), // neither flag
 		with(0, "\x90"), with(0, "\xa0"), // wide, named: another length
-		with(11, "\x03"),                                              // no mode
+		with(11, "\x05"), with(11, "\x04"), // no mode; one that has a log
 		with(12, "\x00\x00\x00\x00"),                                  // a period of 0
 		with(23, "\x00\x00\x0f\x42\x40"),                              // aux is a whole period
 		"\x91" + string(make([]byte, 43)),                             // wide, and bits of at

@@ -13,10 +13,11 @@ import (
 
 // Differential makes so many random calls of a store and of the Go arithmetic,
 // and wants whole results to be the same: groups and single charges, shadow,
-// costs of all sizes and signs, limits that change under live buckets, and a
-// clock that is set forth and back. It stops at the first difference. The same
-// seed makes the same calls.
-func Differential(t *testing.T, h Harness, calls int, seed uint64) {
+// debt, costs of all sizes and signs, limits and modes that change under live
+// buckets, and a clock that is set forth and back. It stops at the first
+// difference. The same seed makes the same calls. It returns how many charges
+// it made.
+func Differential(t *testing.T, h Harness, calls int, seed uint64) int {
 	t.Helper()
 	d := newDriver(t, h, seed)
 	for i := range calls {
@@ -33,6 +34,7 @@ func Differential(t *testing.T, h Harness, calls int, seed uint64) {
 	}
 	t.Logf("%d calls: %d results with room, %d without; clock forth %d, back %d; %d changes of limits; costs: %d negative, %d huge, %d on a key again",
 		calls, d.room, d.lack, d.forth, d.back, d.changes, d.negative, d.huge, d.repeated)
+	return d.room + d.lack
 }
 
 // A model is a store of plain buckets that are never dropped.
@@ -65,6 +67,7 @@ func (m *model) forget() {
 type driver struct {
 	*rand.Rand
 	h     Harness
+	zone  *time.Location
 	model model
 	rules []*ruled
 	// How often what happened, so that a run can be seen to have tried it.
@@ -81,13 +84,13 @@ type ruled struct {
 func newDriver(t *testing.T, h Harness, seed uint64) *driver {
 	t.Helper()
 	d := &driver{
-		Rand: rand.New(rand.NewPCG(seed, 0)), h: h,
+		Rand: rand.New(rand.NewPCG(seed, 0)), h: h, zone: berlin(t),
 		model: model{now: epoch, buckets: map[string]*bucket.Bucket{}},
 	}
-	for i, versions := range ruleVersions {
+	for i, versions := range ruleVersions(berlin(t)) {
 		r := &ruled{}
-		for _, list := range versions {
-			r.versions = append(r.versions, limits(t, list...))
+		for _, v := range versions {
+			r.versions = append(r.versions, v.compile(t))
 		}
 		for k := range 3 {
 			r.keys = append(r.keys, fmt.Sprintf("{t%d}%d \x00é", i, k))
@@ -131,11 +134,24 @@ func (d *driver) move() {
 			d.setBack()
 			return
 		}
+	case 8:
+		if d.chance(40) {
+			d.forth++
+			d.set(d.edge())
+			return
+		}
 	default:
 		by = time.Duration(d.Int64N(int64(700 * ms))).Truncate(us)
 	}
 	d.forth++
 	d.set(d.model.now.Add(by))
+}
+
+// edge is close to the next midnight in Berlin, one side or the other.
+func (d *driver) edge() time.Time {
+	year, month, day := d.model.now.In(d.zone).Date()
+	midnight := time.Date(year, month, day+1, 0, 0, 0, 0, d.zone)
+	return midnight.Add(time.Duration(d.Int64N(5)-2) * us)
 }
 
 func (d *driver) setBack() {
@@ -191,38 +207,4 @@ func (d *driver) cost() int64 {
 	default:
 		return 1
 	}
-}
-
-// ruleVersions are the limits that each rule may have in turn.
-var ruleVersions = [][][]bucket.Limit{
-	{
-		{{Tokens: 5, Per: 10 * sec}},
-		{{Tokens: 5, Per: 10 * sec, Burst: 9}},
-		{{Tokens: 2, Per: 10 * sec, Burst: 3}},
-		{{Tokens: 5, Per: 10 * sec, Refill: bucket.Interval}},
-		{{Tokens: 7, Per: 3 * sec}},
-	},
-	{
-		{{Tokens: 20, Per: 10 * sec, Refill: bucket.Interval}, {Tokens: 10, Per: time.Minute, Burst: 100}},
-		{{Tokens: 10, Per: time.Minute, Burst: 30}, {Tokens: 20, Per: 10 * sec, Refill: bucket.Interval}},
-		{{Tokens: 20, Per: 10 * sec, Burst: 50, Refill: bucket.Interval}},
-	},
-	{
-		{{Name: "a", Tokens: 3, Per: sec}, {Name: "b", Tokens: 50, Per: time.Minute}, {Name: "c", Tokens: 400, Per: time.Hour}},
-		{{Name: "c", Tokens: 400, Per: time.Hour}, {Name: "a", Tokens: 3, Per: 2 * sec, Refill: bucket.Interval}},
-		{{Name: "a", Tokens: 6, Per: sec}, {Name: "new", Tokens: 50, Per: time.Minute, Burst: 70}},
-		{{Tokens: 0, Per: sec}, {Name: "b", Tokens: 50, Per: time.Minute}},
-	},
-	{
-		// A prime rate and a long period: counted in ticks of 1 ms where the
-		// burst is large, of 1 µs where it is small.
-		{{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 1_000_003}},
-		{{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 40}},
-		{{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 50, Refill: bucket.Interval}},
-	},
-	{
-		{{Tokens: 1, Per: ms}},
-		{{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1}},
-		{{Tokens: 999, Per: 1001 * ms, Burst: 5000}},
-	},
 }

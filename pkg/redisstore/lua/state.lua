@@ -1,98 +1,41 @@
--- state.lua: the buckets under KEYS as numbers: read, refilled, charged and written. It stands before the text of every
--- script here and does nothing by itself.
+-- state.lua: the buckets under KEYS: read, charged and written. It stands behind refill.lua and before the text of every
+-- script here, and does nothing by itself.
 --
 -- KEYS  the buckets, each once
--- ARGV  1  now in µs, or '' for the server's own
---       2  the sets of limits, packed: for each set its number of limits (B), then for each limit
---          mode B (0 greedy, 1 interval, 2 greedy in ticks of 1 ms), name I4, period in ms I7, tokens I7, burst I7,
---          unit I7, step I7
--- Value    B 128 + flags (16 wide, 32 named) + the top 4 bits of at, I6 the rest of at in µs, I4 the ms from then to full;
---          then for each limit mode B, period in ms I4, tokens I4, spent I3, aux I5, and where named the name I4.
---          Wide: at is not in the first byte, and takes I7 as every number but mode and name does
+-- Value B 128 + flags (16 wide, 32 named, 64 with logs) + the top 4 bits of at, I6 the rest of at in µs, I4 the ms from
+--       then to full; then for each limit mode B, period in ms I4, tokens I4, spent I3, aux I5, and where named the name
+--       I4. With logs there follow, for each sliding limit, how many entries it has (B) and of each how many µs before at
+--       I5 and its tokens I3; and last the number of limits B.
+--       Wide: at is not in the first byte, and takes I7 as every number but mode, name and the B does
 --
 -- An absent key is a full bucket; a key expires a margin after it is full, 1 s or, under a clock that is not the
 -- server's, 60 s.
--- Numbers are whole and below 2^53. There floor(a / b), and with it `%`, is exact: a / b stays at least 1 / b below the
--- next whole number, which is more than half a step of the doubles there, so it never rounds up to it.
-
-local spread, unpack, pack, byte = unpack, struct.unpack, struct.pack, string.byte
-local floor, call = math.floor, redis.call
 
 local EXACT, CENTURY = 2^53, 36500 * 86400000
 local HEAD, LIMIT, ONE, NAME = '>BI6I4', 'BI4I4I3I5', '>BI6I4BI4I4I3I5', 'I4'
 local WIDE_HEAD, WIDE_LIMIT = '>BI7I7', 'BI7I7I7I7'
+local ENTRY, WIDE_ENTRY = 'I5I3', 'I7I7'
 
-local time = call('TIME')
-local now, expires = tonumber(ARGV[1]), time[1] * 1000 + floor(time[2] / 1000) + 60000
-if not now then
-  now, expires = time[1] * 1000000 + time[2], expires - 59000
-end
 local top = floor(now / 2^48)
 local low = now - top * 2^48
 
 -- Of the bucket under KEYS[k]: values[k] is what is stored or false; ahead[k] its ms to full where it is from the future;
--- state[k] is what it lacks now under the set under[k], spent and aux for each limit; left[k] and charged[k] are the
--- same as the last charge left them.
+-- state[k] is what it lacks now under the set under[k], spent and aux for each limit, and the logs of those that slide
+-- by their place; left[k] and charged[k] are the same as the last charge left them.
 local values, foreign, ahead, keep = {}, {}, {}, {}
 local state, under, left, charged = {}, {}, {}, {}
 
--- ceil returns a/b rounded up, 0 for a below 0.
-local function ceil(a, b)
-  if a <= 0 then return 0 end
-  a = a - 1
-  return (a - a % b) / b + 1
-end
-
--- wait returns the µs until all spent tokens are back.
-local function wait(l, spent, aux)
-  if spent == 0 or l.tokens == 0 then return 0 end
-  if l.mode == 0 then return ceil(spent * l.unit - aux, l.step) end
-  if l.mode == 1 then return ceil(spent, l.tokens) * l.us - aux end
-  local phase = aux % 1000
-  return ceil(spent * l.unit - (aux - phase) / 1000, l.step) * 1000 - phase
-end
-
--- refill returns spent and aux after elapsed µs. A product that leaves the exact range is more than all that is spent.
-local function refill(l, spent, aux, elapsed)
-  if l.mode == 1 then
-    local since = elapsed + aux
-    aux = since % l.us
-    local came = (since - aux) / l.us * l.tokens
-    if came >= spent then return 0, 0 end
-    return spent - came, aux
-  end
-  local unit, rest = l.unit, 0
-  if l.mode == 2 then
-    local phase = aux % 1000
-    aux, elapsed = (aux - phase) / 1000, elapsed + phase
-    rest = elapsed % 1000
-    elapsed = (elapsed - rest) / 1000
-  end
-  local parts = aux + elapsed * l.step
-  if parts >= spent * unit then return 0, 0 end
-  aux = parts % unit
-  return spent - (parts - aux) / unit, l.mode == 0 and aux or aux * 1000 + rest
-end
-
--- capped returns spent and aux, about to be charged in ticks of 1 ms, without what came beyond full in the running one.
-local function capped(l, spent, aux)
-  if spent == 0 then return 0, 0 end
-  local phase, part = aux % 1000, l.step % 1000
-  local came = phase * (l.step - part) / 1000 + floor(phase * part / 1000)
-  if spent * l.unit - (aux - phase) / 1000 <= came then return 0, 0 end
-  return spent, aux
-end
-
 -- sane says that these are numbers that a limit can have.
 local function sane(mode, per, tokens, spent, aux)
-  return mode <= 2 and per > 0 and per <= CENTURY and tokens < EXACT and spent < EXACT and aux < per * 1000
+  return mode <= 4 and per > 0 and per <= CENTURY and tokens < EXACT and spent < EXACT and aux < per * 1000
 end
 
--- adopt returns spent and aux, written under mode, per and tokens, as l has them after elapsed µs.
-local function adopt(l, elapsed, mode, per, tokens, spent, aux)
-  if spent > l.burst then spent = l.burst end
+-- adopt returns spent, aux and log, written under mode, per and tokens, as l has them after passed µs.
+local function adopt(l, passed, mode, per, tokens, spent, aux, log)
+  if l.mode == 4 then return slide(l, passed, mode, per, spent, aux, log) end
+  if spent > l.most then spent = l.most end
   if mode ~= l.mode or per ~= l.per or (mode ~= 1 and tokens ~= l.tokens) then aux = 0 end
-  return refill(l, spent, aux, elapsed)
+  return refill(l, spent, aux, passed)
 end
 
 -- match returns for each limit of set the place in f of what it goes on from, or nil: by name, else period, else place.
@@ -126,45 +69,88 @@ end
 local function none(set)
   local lacks = {}
   for i = 1, 2 * #set do lacks[i] = 0 end
+  if set.slides then
+    lacks.logs = {}
+    for i = 1, #set do lacks.logs[i] = {} end
+  end
   return lacks
 end
 
--- form returns how value is laid out: its format, the fields of a limit, the limits and whether it is wide; or nil.
+-- form returns how value is laid out: its format, the fields of a limit, the limits, whether it is wide and where its logs
+-- begin; or nil.
 local function form(value)
   local first = byte(value) or 0
-  if first < 128 or first >= 192 then return nil end
+  if first < 128 then return nil end
   local wide, stride = first % 32 >= 16, 5
   local head, limit, length, size = HEAD, LIMIT, 11, 17
   if wide then head, limit, length, size = WIDE_HEAD, WIDE_LIMIT, 15, 29 end
-  if first >= 160 then limit, size, stride = limit .. NAME, size + 4, 6 end
+  if first % 64 >= 32 then limit, size, stride = limit .. NAME, size + 4, 6 end
   local count = (#value - length) / size
+  if first >= 192 then
+    if byte(value, -1) > count then return nil end
+    count = byte(value, -1)
+  end
   if count < 1 or count > 16 or count ~= floor(count) or (wide and first % 16 > 0) then return nil end
-  return head .. string.rep(limit, count), stride, count, wide
+  return head .. string.rep(limit, count), stride, count, wide, first >= 192 and length + count * size + 1
+end
+
+-- entries returns the log of n entries at a place in value, at being the time of its last charge and us the period; or
+-- nil if it has not so many tokens as are spent.
+local function entries(value, place, n, format, at, us, spent)
+  local log = {unpack('>' .. string.rep(format, n), value, place)}
+  log[#log] = nil -- where it ends
+  for i = 1, #log, 2 do
+    if log[i] >= us or log[i + 1] == 0 then return nil end
+    us, spent = log[i], spent - log[i + 1]
+    log[i] = at - log[i]
+  end
+  return spent == 0 and log
+end
+
+-- logs returns the logs in value by the place of their limits, or nil if they are none of ours.
+local function logs(value, f, stride, count, wide, at, place)
+  local all, format, size = {}, ENTRY, 8
+  if wide then format, size = WIDE_ENTRY, 14 end
+  for j = 4, 3 + count * stride, stride do
+    if f[j] == 4 then
+      local n = byte(value, place)
+      if place + n * size >= #value then return nil end
+      all[j] = entries(value, place + 1, n, format, at, f[j + 1] * 1000, f[j + 3])
+      if not all[j] then return nil end
+      place = place + 1 + n * size
+    end
+  end
+  return place == #value and all
 end
 
 -- decode returns the state under set that values[k] is now, or nil if it is none of ours.
 local function decode(k, set)
-  local format, stride, count, wide = form(values[k])
+  local format, stride, count, wide, place = form(values[k])
   if not format then return nil end
   local f = {unpack(format, values[k])}
-  local at = wide and f[2] or f[1] % 16 * 2^48 + f[2]
+  local at, kept = wide and f[2] or f[1] % 16 * 2^48 + f[2], {}
   if at >= EXACT or f[3] > CENTURY + 1000 then return nil end
   for j = 4, 3 + count * stride, stride do
-    if not sane(f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) then return nil end
+    if not sane(f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) or (f[j] == 4 and not place) then return nil end
   end
+  if place then kept = logs(values[k], f, stride, count, wide, min(at, now), place) end
+  if not kept then return nil end
   local passed, lacks, from = elapsed(k, at, f[3]), none(set), match(set, f, stride, count)
   if not passed then return lacks end
   for i = 1, #set do
-    local j = from[i]
-    if j then lacks[2 * i - 1], lacks[2 * i] = adopt(set[i], passed, f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) end
+    local j, log = from[i]
+    if j then
+      lacks[2 * i - 1], lacks[2 * i], log = adopt(set[i], passed, f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4], kept[j])
+      if log then lacks.logs[i] = log end
+    end
   end
   return lacks
 end
 
--- decodeOne is decode for a value as long as the usual one, which has one limit, is narrow and without a name.
+-- decodeOne is decode for a value as long as the usual one, which has one limit, is narrow, without a name and a log.
 local function decodeOne(k, set)
   local first, rest, ms, mode, per, tokens, spent, aux = unpack(ONE, values[k])
-  if first < 128 or first >= 144 then return decode(k, set) end
+  if first < 128 or first >= 144 or mode == 4 or set.slides then return decode(k, set) end
   if not sane(mode, per, tokens, spent, aux) then return nil end
   local passed = elapsed(k, (first - 128) * 2^48 + rest, ms)
   if not passed then return {0, 0} end
@@ -175,10 +161,22 @@ end
 local function full(set, lacks)
   local most = 0
   for i = 1, #set do
-    local us = wait(set[i], lacks[2 * i - 1], lacks[2 * i])
+    local us = wait(set[i], lacks[2 * i - 1], lacks[2 * i], set.slides and lacks.logs[i])
     if us > most then most = us end
   end
   return ceil(most, 1000)
+end
+
+-- packLogs adds the logs of lacks to the parts of a value.
+local function packLogs(parts, set, lacks, wide)
+  for i = 1, #set do
+    if set[i].mode == 4 then
+      local log, format = lacks.logs[i], '>' .. (wide and WIDE_ENTRY or ENTRY)
+      parts[#parts + 1] = pack('>B', #log / 2)
+      for j = 1, #log, 2 do parts[#parts + 1] = pack(format, now - log[j], log[j + 1]) end
+    end
+  end
+  parts[#parts + 1] = pack('>B', #set)
 end
 
 -- encode returns the value of what is left in k.
@@ -189,16 +187,18 @@ local function encode(k, ms)
     wide = wide or set[i].large or lacks[2 * i - 1] >= 2^24 or lacks[2 * i] >= 2^40
     named = named or set[i].name > 0
   end
-  if #set == 1 and not wide and not named then
+  if #set == 1 and not wide and not named and l.mode ~= 4 then
     return pack(ONE, 128 + top, low, ms, l.mode, l.per, l.tokens, lacks[1], lacks[2])
   end
-  local flags, limit = 128 + (wide and 16 or 0) + (named and 32 or 0), '>' .. (wide and WIDE_LIMIT or LIMIT)
+  local limit = '>' .. (wide and WIDE_LIMIT or LIMIT)
+  local flags = 128 + (wide and 16 or 0) + (named and 32 or 0) + (set.slides and 64 or 0)
   local parts = {wide and pack(WIDE_HEAD, flags, now, ms) or pack(HEAD, flags + top, low, ms)}
   for i = 1, #set do
     l = set[i]
     parts[#parts + 1] = pack(limit, l.mode, l.per, l.tokens, lacks[2 * i - 1], lacks[2 * i])
     if named then parts[#parts + 1] = pack('>I4', l.name) end
   end
+  if set.slides then packLogs(parts, set, lacks, wide) end
   return table.concat(parts)
 end
 
@@ -221,8 +221,9 @@ local function settle(k, set)
   if not lacks then foreign[k] = true end
 end
 
--- holds says that every limit has cost tokens in k.
+-- holds says that every limit has cost tokens in k or, with debt, one.
 local function holds(k, set, cost)
+  if set.debt and cost >= 0 then cost = 1 end
   if cost <= 0 or foreign[k] then return true end
   local lacks = state[k]
   for i = 1, #set do
@@ -236,32 +237,10 @@ local function spend(k, set, cost)
   if foreign[k] or cost == 0 or set.closed then return false end
   local lacks = state[k]
   for i = 1, #set do
-    local l, spent, aux = set[i], lacks[2 * i - 1], lacks[2 * i]
-    if l.mode == 2 then spent, aux = capped(l, spent, aux) end
-    spent = spent + cost
-    if spent <= 0 then spent, aux = 0, 0 end
-    if spent > l.burst then spent = l.burst end
-    lacks[2 * i - 1], lacks[2 * i] = spent, aux
+    lacks[2 * i - 1], lacks[2 * i] = pay(set[i], lacks[2 * i - 1], lacks[2 * i], cost, set.slides and lacks.logs[i])
   end
   left[k], charged[k] = lacks, set
   return true
-end
-
--- sets reads ARGV[2].
-local function sets(text)
-  local list, at = {}, 1
-  while at <= #text do
-    local set, count = {}
-    count, at = unpack('>B', text, at)
-    for i = 1, count do
-      local l = {}
-      l.mode, l.name, l.per, l.tokens, l.burst, l.unit, l.step, at = unpack('>BI4I7I7I7I7I7', text, at)
-      l.us, l.large = l.per * 1000, l.per >= 2^32 or l.tokens >= 2^32
-      set[i], set.closed = l, set.closed or l.tokens == 0
-    end
-    list[#list + 1] = set
-  end
-  return list
 end
 
 -- fetch reads all values.

@@ -1,15 +1,19 @@
 -- take.lua: charge the buckets of each group, or none of them. It follows state.lua, and so do KEYS and ARGV 1 and 2.
 --
--- ARGV  3  the charges, packed: flags B (1 begins a group, 2 is shadow), key I4 and set I4 (places, from 1), cost i7.
+-- ARGV  3  the charges, packed: flags B (1 begins a group, 2 is shadow, 16 only wants what an earlier charge of its group
+--          left under other limits), key I4 and set I4 (places, from 1), cost i7.
 --          In a group the shadow charges come last. Its costs on one key are summed already.
 --          A group that begins with 4 has failed elsewhere; if the first begins with 8, it is the only one
 -- Reply now, then for each charge
---          0 no room, 1 charged, 2 room but not charged, then spent and aux for each limit;
+--          0 no room, 1 charged, 2 room but not charged, then spent and aux for each limit, then for each that slides the
+--          number of its entries and of each how many µs ago it was, and its tokens;
 --          or 3 alone: the value is none of ours. It was left as it is, and the group went on as if it had room.
---          After 8, for each key what is to be put back if the charge is undone, and what is stored now: '' for nothing
+--          After 8, for each key what is to be put back if the charge is undone, and what is stored now: '' for nothing.
+--          now alone: the running period of a calendar is another than ARGV 2 says, and nothing was done
 --
--- Groups are taken in order. A look (cost 0) and a denied charge write nothing, except that state from the future is
--- moved to now when its charge has a cost (a shadow one: if its group passed).
+-- Groups are taken in order. A look (cost 0) that has room and a denied charge write nothing, except that state from the
+-- future is moved to now by a charge (a shadow one: if its group passed). A positive cost with debt is charged in any
+-- case; without room before, its answer is 0.
 
 local out, n = {now}, 1
 
@@ -22,10 +26,19 @@ local function answer(k, status)
   local lacks = state[k]
   for i = 1, #lacks do out[n + i] = lacks[i] end
   n = n + #lacks
+  for i = 1, lacks.logs and #lacks.logs or 0 do
+    local log = lacks.logs[i]
+    if under[k][i].mode == 4 then
+      out[n + 1] = #log / 2
+      for j = 1, #log, 2 do out[n + 1 + j], out[n + 2 + j] = now - log[j], log[j + 1] end
+      n = n + 1 + #log
+    end
+  end
 end
 
 -- The charges, by their place in ARGV[3].
 local text, list = ARGV[3], sets(ARGV[2])
+if stale then return {now} end
 local flags, keys, terms, costs, room, count, at = {}, {}, {}, {}, {}, 0, 1
 while at <= #text do
   count = count + 1
@@ -37,16 +50,20 @@ end
 local function fits(c)
   local k, set = keys[c], terms[c]
   if under[k] ~= set then settle(k, set) end
-  room[c] = holds(k, set, costs[c])
+  room[c] = flags[c] >= 16 or holds(k, set, costs[c])
   return room[c]
 end
 
--- charge makes charge c if its group passed and there is room, and answers it.
+-- charge makes charge c if its group passed and there is room, or if it owes, and answers it.
 local function charge(c, passed)
   local k, set, cost, shadow = keys[c], terms[c], costs[c], flags[c] % 4 >= 2
   if shadow or under[k] ~= set then fits(c) end
-  if not (passed and room[c] and spend(k, set, cost)) and cost ~= 0 and (passed or not shadow) then keep[k] = true end
-  answer(k, room[c] and (passed and 1 or 2) or 0)
+  local owes = set.debt and cost > 0
+  local made = owes or (passed and room[c])
+  if not (made and spend(k, set, cost)) and (cost ~= 0 or not room[c]) and (passed or owes or not shadow) then
+    keep[k] = true
+  end
+  answer(k, room[c] and (made and 1 or 2) or 0)
 end
 
 -- take makes the charges of one group, from first to last.

@@ -9,8 +9,9 @@
 -- made. Otherwise the bucket lacks tokens of others too, and how it would stand without ours cannot be known. While ours
 -- were missing, tokens came back for them that may have found the bucket full without them, at most all that came: so the
 -- cost less those is given back, never below 0. A period that began with our charge would have begun with another's,
--- between then and now: it begins now. Under limits that have changed meanwhile nothing is given back. So never more is
--- admitted than if the charge had been made and kept, or never been made.
+-- between then and now: it begins now. Under limits that have changed meanwhile, or a calendar in another period than
+-- ARGV 2 says, nothing is given back. So never more is admitted than if the charge had been made and kept, or never been
+-- made.
 
 -- restore puts value back, to expire when it would have.
 local function restore(k, value)
@@ -71,6 +72,27 @@ local give = {
     if spent == 0 then return 0, 0 end
     return spent, aux * 1000 + phase
   end,
+  [3] = function(l, spent, aux, cost, passed)
+    cost = cost - begun(l, passed) * l.tokens
+    if cost <= 0 then return spent, aux end
+    return spent > cost and spent - cost or 0, 0
+  end,
+  [4] = function(l, spent, aux, cost, passed, log)
+    if passed >= l.us then return spent, aux end
+    -- Ours is in the first entry that is no older.
+    local i = 1
+    while log[i] and log[i] < now - passed do i = i + 2 end
+    if not log[i] then return spent, aux end
+    cost = min(cost, log[i + 1])
+    log[i + 1] = log[i + 1] - cost
+    if log[i + 1] == 0 then
+      table.remove(log, i)
+      table.remove(log, i)
+      if i > #log then aux = l.slot end -- and its slot has ended with it
+    end
+    if spent == cost then return 0, 0 end
+    return spent - cost, aux
+  end,
 }
 
 -- giveBack gives cost back that was charged at.
@@ -81,8 +103,8 @@ local function giveBack(k, set, cost, at)
   local lacks = state[k]
   for i = 1, #set do
     local spent, back = lacks[2 * i - 1], give[set[i].mode]
-    if spent > 0 and back then
-      lacks[2 * i - 1], lacks[2 * i] = back(set[i], spent, lacks[2 * i], cost, now - at)
+    if spent > 0 then
+      lacks[2 * i - 1], lacks[2 * i] = back(set[i], spent, lacks[2 * i], cost, now - at, set.slides and lacks.logs[i])
     end
   end
   left[k], charged[k] = lacks, set
@@ -98,7 +120,7 @@ while at <= #text do
     -- It is no bucket any more.
   elseif (values[k] or '') == new then
     restore(k, old)
-  else
+  elseif not stale then
     giveBack(k, list[s], cost, when)
   end
 end

@@ -1,0 +1,114 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+)
+
+// What the script answers for a charge.
+const (
+	noRoom = iota
+	charged
+	room // but not charged
+	foreign
+)
+
+// stale says that r is the answer of a script that did nothing, because the
+// running period of a calendar was another.
+func (c *call) stale(r reply) bool { return c.sets.calendars && len(r.numbers) == 1 }
+
+// read sets the results from the script's reply.
+func (c *call) read(r reply) error {
+	if len(r.numbers) == 0 {
+		return errReply
+	}
+	c.now, c.stored = r.numbers[0], r.texts
+	rest := numbers(r.numbers[1:])
+	for i := range c.asks {
+		if !c.readAsk(&c.asks[i], &rest) {
+			return errReply
+		}
+	}
+	if len(rest) > 0 {
+		return errReply
+	}
+	for _, g := range c.groups {
+		g.share()
+	}
+	return nil
+}
+
+// readAsk sets the result of a from the head of reply, and says whether it is
+// long enough.
+func (c *call) readAsk(a *ask, reply *numbers) bool {
+	g := &c.groups[a.group]
+	ls := g.charges[a.charge].Limits
+	status, ok := reply.next()
+	if status == foreign {
+		g.results[a.charge] = bucket.Result{Err: failure("bucket", errForeign)}
+		return ok
+	}
+	var few [bucket.MaxLimits]bucket.Part
+	parts := few[:ls.Len()]
+	if !ok || !reply.parts(ls, parts, c.now) {
+		return false
+	}
+	a.made = status == charged
+	c.denied = c.denied || (status == noRoom && !g.charges[a.charge].Shadow)
+	b := bucket.FromParts(ls, time.UnixMicro(c.now), parts)
+	g.results[a.charge] = b.Result(ls, a.cost, c.asks[a.first].made)
+	return true
+}
+
+// numbers are what is left of a reply.
+type numbers []int64
+
+func (n *numbers) next() (int64, bool) {
+	if len(*n) == 0 {
+		return 0, false
+	}
+	first := (*n)[0]
+	*n = (*n)[1:]
+	return first, true
+}
+
+// parts reads what each limit lacks, and says whether that was there.
+func (n *numbers) parts(ls *bucket.Limits, parts []bucket.Part, now int64) bool {
+	if len(*n) < 2*len(parts) {
+		return false
+	}
+	for i := range parts {
+		parts[i] = bucket.Part{Spent: (*n)[2*i], Aux: (*n)[2*i+1]}
+	}
+	*n = (*n)[2*len(parts):]
+	for i := range parts {
+		if ls.At(i).Refill == bucket.Sliding && !n.log(&parts[i], now) {
+			return false
+		}
+	}
+	return true
+}
+
+// log reads the log of p, and says whether it was there.
+func (n *numbers) log(p *bucket.Part, now int64) bool {
+	entries, ok := n.next()
+	if !ok || entries < 0 || entries > int64(len(*n)/2) {
+		return false
+	}
+	for i := range entries {
+		p.Log = append(p.Log, bucket.Entry{At: now - (*n)[2*i], Tokens: (*n)[2*i+1]})
+	}
+	*n = (*n)[2*entries:]
+	return true
+}
+
+// share gives a charge that was summed into an earlier one the same result.
+func (g group) share() {
+	for i := range g.charges {
+		first := g.sums[i].First
+		if first < i && g.charges[first].Limits == g.charges[i].Limits {
+			g.results[i] = g.results[first]
+		}
+	}
+}
