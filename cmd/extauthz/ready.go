@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-mesh/sluice/internal/admin"
 	"github.com/sluice-mesh/sluice/internal/explain"
-	"github.com/sluice-mesh/sluice/internal/telemetry"
+	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
@@ -54,7 +54,7 @@ func (p parts) checkStore(ctx context.Context) (c admin.Check, answers bool) {
 	c = admin.Check{Name: "store", OK: true, Detail: p.settings.Store}
 	if err := p.stores.ping(ctx); err != nil {
 		c.OK = false
-		c.Detail = fmt.Sprintf("%s does not answer (%s), on_error decides", p.settings.Store, telemetry.Cause(err))
+		c.Detail = fmt.Sprintf("%s does not answer (%s), on_error decides", p.settings.Store, limiter.Cause(err))
 	}
 	return c, c.OK
 }

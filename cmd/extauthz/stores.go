@@ -48,12 +48,12 @@ func (s *stores) look(ctx context.Context, log *slog.Logger) {
 		return
 	}
 	if err := s.redis.Ping(ctx); err != nil {
-		log.Warn("the store does not answer, until it does each rule's on_error decides", "store", config.Redis, "cause", telemetry.Cause(err), "error", err)
+		log.Warn("the store does not answer, until it does each rule's on_error decides", "store", config.Redis, "cause", limiter.Cause(err), "error", err)
 		return
 	}
 	warnings, err := s.redis.Warnings(ctx)
 	if err != nil {
-		log.Warn("the store does not tell how it is set up", "store", config.Redis, "cause", telemetry.Cause(err), "error", err)
+		log.Warn("the store does not tell how it is set up", "store", config.Redis, "cause", limiter.Cause(err), "error", err)
 	}
 	for _, w := range warnings {
 		log.Warn("the store is not set up to be exact", "store", config.Redis, "detail", w)

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,23 +43,13 @@ type watched struct {
 // Take has the store take, and notes what failed.
 func (w *watched) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
 	if err := w.store.Take(ctx, charges, results); err != nil {
-		w.errors.WithLabelValues(Cause(err)).Inc()
+		w.errors.WithLabelValues(limiter.Cause(err)).Inc()
 		return err
 	}
 	for i := range results {
 		if err := results[i].Err; err != nil {
-			w.errors.WithLabelValues(Cause(err)).Inc()
+			w.errors.WithLabelValues(limiter.Cause(err)).Inc()
 		}
 	}
 	return nil
-}
-
-// Cause returns the word that a store's error has for its cause, fit for a
-// label, and "other" for an error that has none.
-func Cause(err error) string {
-	var c interface{ Cause() string }
-	if errors.As(err, &c) {
-		return c.Cause()
-	}
-	return "other"
 }

@@ -10,7 +10,6 @@ package authz
 import (
 	"context"
 	"errors"
-	"strings"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc/status"
@@ -72,12 +71,5 @@ func (s *Server) decide(ctx context.Context, attrs *identity.Attributes) limiter
 }
 
 func request(a *identity.Attributes) response.Request {
-	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: grpcType(a.Headers["content-type"])}
-}
-
-// grpcType says that a request of that content type is gRPC, or one of the
-// kinds that a proxy turns into it.
-func grpcType(contentType string) bool {
-	const prefix = "application/grpc"
-	return len(contentType) >= len(prefix) && strings.EqualFold(contentType[:len(prefix)], prefix)
+	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: a.GRPC()}
 }

@@ -215,15 +215,3 @@ func TestAttributesMissing(t *testing.T) {
 		}
 	}
 }
-
-func TestGRPCType(t *testing.T) {
-	t.Parallel()
-	for contentType, want := range map[string]bool{
-		"": false, "application/json": false, "application/grp": false, "text/plain; a=application/grpc": false,
-		"application/grpc": true, "application/grpc+proto": true, "application/grpc-web-text": true, "Application/gRPC;x=y": true,
-	} {
-		if got := grpcType(contentType); got != want {
-			t.Errorf("grpcType(%q) = %v, want %v", contentType, got, want)
-		}
-	}
-}

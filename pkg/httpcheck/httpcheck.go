@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/sluice-mesh/sluice/pkg/identity"
@@ -135,12 +134,5 @@ func (h *Handler) decide(ctx context.Context, attrs *identity.Attributes) limite
 }
 
 func request(a *identity.Attributes) response.Request {
-	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: grpcType(a.Headers["content-type"])}
-}
-
-// grpcType says that a request of that content type is gRPC, or one of the
-// kinds that a proxy turns into it.
-func grpcType(contentType string) bool {
-	const prefix = "application/grpc"
-	return len(contentType) >= len(prefix) && strings.EqualFold(contentType[:len(prefix)], prefix)
+	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: a.GRPC()}
 }

@@ -9,6 +9,7 @@ package identity
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -47,6 +48,14 @@ type Attributes struct {
 	// Stamps is what Envoy itself said of the request in the metadata of its
 	// call to us (initial_metadata), by lower-case name.
 	Stamps map[string]string
+}
+
+// GRPC says that the client speaks gRPC, or one of the kinds that a proxy turns
+// into it, as far as its content type tells.
+func (a *Attributes) GRPC() bool {
+	const prefix = "application/grpc"
+	t := a.Headers["content-type"]
+	return len(t) >= len(prefix) && strings.EqualFold(t[:len(prefix)], prefix)
 }
 
 // An Identity is who is calling, with the evidence.

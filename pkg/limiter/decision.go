@@ -62,14 +62,17 @@ func (r Reason) String() string {
 	return reasons[r]
 }
 
-// Cause says in a word of ours, fit for a label, why the store failed: what
-// Err's Cause method says, or "other". It is "" without an Err.
-func (d *Decision) Cause() string {
-	if d.Err == nil {
+// Cause is Cause of Err.
+func (d *Decision) Cause() string { return Cause(d.Err) }
+
+// Cause says in a word of ours, fit for a label, why a store failed: what the
+// error's Cause method says, or "other". It is "" without an error.
+func Cause(err error) string {
+	if err == nil {
 		return ""
 	}
 	var c interface{ Cause() string }
-	if errors.As(d.Err, &c) {
+	if errors.As(err, &c) {
 		return c.Cause()
 	}
 	return "other"
