@@ -216,7 +216,18 @@ func (d *decisions) send(ch chan<- prometheus.Metric, n name, c *counts) {
 // twin says that v is one of a pair whose other was counted.
 func (c *counts) twin(door Door, v int) bool {
 	const within, over = int(limiter.Within), reasons + int(limiter.OverLimit)
-	other := map[int]int{within: over, over: within, shadowAllow: shadowDeny, shadowDeny: shadowAllow}
-	w, ok := other[v]
-	return ok && c[door][w].Load() > 0
+	var other int
+	switch v {
+	case within:
+		other = over
+	case over:
+		other = within
+	case shadowAllow:
+		other = shadowDeny
+	case shadowDeny:
+		other = shadowAllow
+	default:
+		return false
+	}
+	return c[door][other].Load() > 0
 }

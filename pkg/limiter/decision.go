@@ -19,8 +19,9 @@ type Decision struct {
 	Results []bucket.Result
 	// Deciding is the place of the rule that decided, -1 if none did. It is
 	// never a shadow rule's. With the Reason Unlimited it is the place of the
-	// first rule without limits, which has no Outcome. With the Reason StoreDown and a denial it is the
-	// place of a rule whose on_error is deny, and its Result means nothing.
+	// first rule without limits, which has no Outcome. With the Reason
+	// StoreDown and a denial it is the place of a rule whose on_error is deny,
+	// and its Result means nothing.
 	Deciding int
 	// Failures are the Match's.
 	Failures []policy.Failure

@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
-// Override replaces the limits of all of applied, if they have any, by one that
-// a request brought with it: greedy, with the rate as its burst. The buckets stay the same, and
-// keep what was spent. A limit that cannot be counted (no period, or one
-// beyond 100 years) leaves the rules' own, and Override says false.
+// Override gives all of applied, those without limits too, the one limit that a
+// request brought with it: greedy, with the rate as its burst. The buckets stay
+// the same, and keep what was spent. A limit that cannot be counted (no period,
+// or one beyond 100 years) leaves the rules' own, and Override says false.
 func Override(applied []policy.Applied, tokens int64, per time.Duration) bool {
 	limits, err := bucket.NewLimits(bucket.Limit{Tokens: tokens, Per: per})
 	if err != nil {
