@@ -110,7 +110,7 @@ func TestServeFails(t *testing.T) {
 func TestServeKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	good := policyFile(t, limited(2))
-	for _, url := range []string{"redis://:hunter2@", "redis://:hunter2@h:port", "http://:hunter2@h", "redis://:hunter2@h:1/x?y=z", "redis+cluster://:hunter2@h:1", ":hunter2"} {
+	for _, url := range []string{"redis://:hunter2@", "redis://:hunter2@h:port", "http://:hunter2@h", "redis://:hunter2@h:1/x?y=z", "redis+cluster://:hunter2@h:1/2", "redis+sentinel://:hunter2@h:1", ":hunter2"} {
 		code, stdout, stderr := ran([]string{"serve", "--policy", good}, []string{"SLUICE_REDIS_URL=" + url})
 		if code == exitOK || strings.Contains(stdout+stderr, "hunter2") || !strings.Contains(stderr, "SLUICE_REDIS_URL") {
 			t.Errorf("run(serve) with SLUICE_REDIS_URL=%s = %d %q, want a fault that names the variable and no password", url, code, stderr)

@@ -32,7 +32,9 @@ func openStores(settings config.Settings, metrics *telemetry.Metrics) (*stores, 
 	const local = "local"
 	metrics.Keys(local, memory.Len)
 	redis, err := redisstore.New(redisstore.Options{
-		URL: settings.RedisURL, Password: settings.RedisPassword,
+		URL: settings.RedisURL, Username: settings.RedisUsername, Password: settings.RedisPassword,
+		SentinelUsername: settings.RedisSentinelUsername, SentinelPassword: settings.RedisSentinelPassword,
+		TLS:       settings.RedisTLS,
 		KeyPrefix: settings.KeyPrefix, Deadline: settings.StoreDeadline,
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -66,30 +65,6 @@ func goodPrefix(p string) bool {
 	return p != "" && len(p) <= 64 && !strings.ContainsFunc(p, odd)
 }
 
-func (c *checker) redis() {
-	s := c.s
-	both := s.RedisPassword != "" && s.RedisPasswordFile != ""
-	c.want(!both, "redis-password-file", "a file, with "+secretKey+" set too (from "+s.From(secretKey)+")", "only one of them")
-	if s.RedisURL == "" {
-		return
-	}
-	const forms = "redis://, rediss:// or unix:// and an address"
-	u, err := url.Parse(s.RedisURL)
-	if err != nil {
-		// The error repeats the text, which may hold a password.
-		c.want(false, "redis-url", "something that is no URL", forms)
-		return
-	}
-	switch u.Scheme {
-	case "redis", "rediss", "unix":
-		c.want(u.Host+u.Path != "", "redis-url", u.Scheme+":// without an address", forms)
-	case "redis+cluster", "redis+sentinel":
-		c.want(false, "redis-url", u.Scheme+"://, which is not there yet", forms)
-	default:
-		c.want(false, "redis-url", "the scheme "+strconv.Quote(u.Scheme), forms)
-	}
-}
-
 func (c *checker) servers() {
 	s := c.s
 	c.address("grpc-addr", s.GRPCAddr)
@@ -137,12 +112,8 @@ const leastHashKey = 16
 
 // readSecrets reads the files that hold secrets.
 func (s *Settings) readSecrets() error {
-	if s.RedisPasswordFile != "" {
-		text, err := readSecret("redis-password-file", s.RedisPasswordFile)
-		if err != nil {
-			return err
-		}
-		s.RedisPassword = string(text)
+	if err := s.readRedis(); err != nil {
+		return err
 	}
 	if s.HashKeyFile == "" {
 		return nil

@@ -8,6 +8,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"time"
 )
@@ -32,12 +33,24 @@ type Settings struct {
 	// RedisURL is set.
 	Store string `mapstructure:"store"`
 	// RedisURL may hold a password: never log it.
-	RedisURL string `mapstructure:"redis-url"`
+	RedisURL      string `mapstructure:"redis-url"`
+	RedisUsername string `mapstructure:"redis-username"`
 	// RedisPassword is what redis-password or the file redis-password-file
 	// says. It has no flag: the command line is everybody's to read.
-	RedisPassword     string        `mapstructure:"redis-password"`
-	RedisPasswordFile string        `mapstructure:"redis-password-file"`
-	StoreDeadline     time.Duration `mapstructure:"store-deadline"`
+	RedisPassword     string `mapstructure:"redis-password"`
+	RedisPasswordFile string `mapstructure:"redis-password-file"`
+	// The user of the sentinels is another than that of Redis; "" for none.
+	RedisSentinelUsername     string `mapstructure:"redis-sentinel-username"`
+	RedisSentinelPassword     string `mapstructure:"redis-sentinel-password"`
+	RedisSentinelPasswordFile string `mapstructure:"redis-sentinel-password-file"`
+	// RedisTLS is what the redis-tls settings say, nil without any.
+	RedisTLS           *tls.Config `mapstructure:"-"`
+	RedisTLSCA         string      `mapstructure:"redis-tls-ca"`
+	RedisTLSCert       string      `mapstructure:"redis-tls-cert"`
+	RedisTLSKey        string      `mapstructure:"redis-tls-key"`
+	RedisTLSServerName string      `mapstructure:"redis-tls-server-name"`
+
+	StoreDeadline time.Duration `mapstructure:"store-deadline"`
 	// MemoryLimit is the most keys that the memory store holds.
 	MemoryLimit int    `mapstructure:"memory-limit"`
 	KeyPrefix   string `mapstructure:"key-prefix"`

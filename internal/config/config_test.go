@@ -143,6 +143,8 @@ func TestLoadStore(t *testing.T) {
 		{[]string{"--redis-url", "redis://h:1"}, config.Redis},
 		{[]string{"--redis-url", "redis://h:1", "--store", "redis"}, config.Redis},
 		{[]string{"--redis-url", "unix:///run/redis.sock"}, config.Redis},
+		{[]string{"--redis-url", "redis+cluster://a:1,b:2"}, config.Redis},
+		{[]string{"--redis-url", "rediss+sentinel://a:1,b:2/primary/0"}, config.Redis},
 	} {
 		s, _, err := given{args: tt.args}.load(t)
 		if err != nil || s.Store != tt.want {
@@ -160,9 +162,12 @@ func TestLoadFaults(t *testing.T) {
 		{given{args: []string{"--store", "redis"}}, []string{"redis-url|the default|none"}},
 		{given{args: []string{"--store", "disk"}}, []string{`store|flag --store|"disk"`}},
 		{given{args: []string{"--store", "memory"}, environ: []string{"SLUICE_REDIS_URL=redis://h:1"}}, []string{"store|flag --store|memory"}},
-		{given{args: []string{"--redis-url", "redis+cluster://a:1,b:2"}}, []string{"redis-url|flag --redis-url|redis+cluster://, which is not there yet"}},
 		{given{args: []string{"--redis-url", "http://:secret@h"}}, []string{`redis-url|flag --redis-url|the scheme "http"`}},
-		{given{args: []string{"--redis-url", "redis://:secret@h:port"}}, []string{"redis-url|flag --redis-url|something that is no URL"}},
+		{given{args: []string{"--redis-url", ":secret@h"}}, []string{"redis-url|flag --redis-url|something that is no URL"}},
+		{given{args: []string{"--redis-url", "redis+cluster://"}}, []string{"redis-url|flag --redis-url|redis+cluster:// without an address"}},
+		{given{args: []string{"--redis-url", "redis://:secret@h", "--redis-tls-ca", "ca.pem"}}, []string{"redis-url|flag --redis-url|redis://, with redis-tls settings too"}},
+		{given{args: []string{"--redis-url", "redis://:secret@h", "--redis-sentinel-username", "u"}}, []string{"redis-url|flag --redis-url|redis://, with redis-sentinel settings too"}},
+		{given{args: []string{"--redis-tls-cert", "c.pem"}}, []string{`redis-tls-cert|flag --redis-tls-cert|"c.pem"`}},
 		{given{environ: []string{"SLUICE_STORE_DEADLINE=25"}}, []string{`store-deadline|variable SLUICE_STORE_DEADLINE|"25"`}},
 		{given{environ: []string{"SLUICE_REFLECTION=", "SLUICE_MEMORY_LIMIT="}}, []string{`memory-limit|variable SLUICE_MEMORY_LIMIT|""`, `reflection|variable SLUICE_REFLECTION|""`}},
 		{given{file: "store-deadline: 25"}, []string{`store-deadline|settings.yaml|"25"`}},
@@ -209,6 +214,9 @@ func TestLoadUnreadable(t *testing.T) {
 		{file: "a", name: "s.ini"},
 		{args: []string{"--hash-key-file", "/does/not/exist"}},
 		{args: []string{"--redis-password-file", "/does/not/exist"}},
+		{args: []string{"--redis-sentinel-password-file", "/does/not/exist"}},
+		{args: []string{"--redis-tls-ca", "/does/not/exist"}},
+		{args: []string{"--redis-tls-cert", "/does/not/exist", "--redis-tls-key", "/does/not/exist"}},
 	} {
 		_, _, err := g.load(t)
 		var faults config.Faults

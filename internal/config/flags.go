@@ -2,12 +2,7 @@ package config
 
 import "github.com/spf13/pflag"
 
-const (
-	fileFlag = "config"
-	// A secret on a command line is everybody's to read, so this setting has
-	// a variable and a key, but no flag.
-	secretKey = "redis-password"
-)
+const fileFlag = "config"
 
 // AddFlags adds a flag for each setting to fs, and --config for the file.
 func AddFlags(fs *pflag.FlagSet) {
@@ -29,8 +24,7 @@ func addPolicyFlags(fs *pflag.FlagSet) {
 func addStoreFlags(fs *pflag.FlagSet) {
 	d := Default()
 	fs.String("store", d.Store, "keep buckets in this `STORE`: memory or redis (default memory, or redis with --redis-url)")
-	fs.String("redis-url", d.RedisURL, "Redis or Valkey: a redis://, rediss:// or unix:// `URL`; a password is better in SLUICE_REDIS_PASSWORD or --redis-password-file")
-	fs.String("redis-password-file", d.RedisPasswordFile, "read the password of Redis from this `FILE`")
+	addRedisFlags(fs)
 	fs.Duration("store-deadline", d.StoreDeadline, "a store that has not answered after this `TIME` has failed: on_error decides")
 	fs.Int("memory-limit", d.MemoryLimit, "the most `KEYS` that the memory store holds")
 	fs.String("key-prefix", d.KeyPrefix, "begin all keys in Redis with this `TEXT`")

@@ -81,7 +81,7 @@ func envName(key string) string {
 func (l *loader) known(key string) bool { return slices.Contains(l.names(), key) }
 
 func (l *loader) names() []string {
-	names := []string{secretKey}
+	names := slices.Clone(secretKeys)
 	for name := range flagNames(l.flags) {
 		names = append(names, name)
 	}
@@ -143,7 +143,9 @@ func (l *loader) merge(variables map[string]any) error {
 	for key := range variables {
 		l.from[key] = "variable " + envName(key)
 	}
-	l.v.SetDefault(secretKey, "")
+	for _, key := range secretKeys {
+		l.v.SetDefault(key, "")
+	}
 	if err := l.v.MergeConfigMap(variables); err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}
@@ -188,7 +190,7 @@ func (l *loader) decodeFaults(err error) error {
 
 // found is the value of a setting, unless there may be a secret in it.
 func (l *loader) found(name string) string {
-	if name == secretKey || name == "redis-url" {
+	if slices.Contains(secretKeys, name) || name == "redis-url" {
 		return "a value that is not shown"
 	}
 	return strconv.Quote(fmt.Sprint(l.v.Get(name)))
