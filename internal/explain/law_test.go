@@ -90,7 +90,7 @@ func (l *law) decide(t *testing.T) (limiter.Decision, response.Response) {
 // it.
 func TestExplainForetells(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		yaml := randomPolicy(r)
 		l := newLaw(t, yaml)

@@ -95,8 +95,7 @@ func (r Request) ask() (asked, error) {
 	case r.Path == "":
 		return q, requestError("found no path, want a request such as GET /api/x, or a descriptor")
 	}
-	grpc := strings.HasPrefix(strings.ToLower(a.Headers["content-type"]), "application/grpc")
-	q.response = response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: grpc}
+	q.response = response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: a.GRPC()}
 	return q, nil
 }
 
