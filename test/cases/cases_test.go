@@ -36,6 +36,15 @@ import (
 
 func TestCases(t *testing.T) {
 	t.Parallel()
+	each(t, func(t *testing.T, ar *txtar.Archive) {
+		clock := doortest.NewClock()
+		newScene(t, ar, clock, doortest.Memory(t, clock)).play(t)
+	})
+}
+
+// each calls play for each case.
+func each(t *testing.T, play func(*testing.T, *txtar.Archive)) {
+	t.Helper()
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("Glob() = %v, %v, want files", files, err)
@@ -47,7 +56,7 @@ func TestCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			newScene(t, ar).play(t)
+			play(t, ar)
 		})
 	}
 }
@@ -61,16 +70,16 @@ type scene struct {
 	rls   *rls.Server
 }
 
-func newScene(t *testing.T, ar *txtar.Archive) *scene {
+func newScene(t *testing.T, ar *txtar.Archive, clock *doortest.Clock, store limiter.Store) *scene {
 	t.Helper()
-	s := &scene{files: make(map[string]string), clock: doortest.NewClock()}
+	s := &scene{files: make(map[string]string), clock: clock}
 	for _, f := range ar.Files {
 		s.files[f.Name] = string(f.Data)
 	}
 	s.set = doortest.Load(t, s.files["policy.yaml"])
-	o := limiter.Options{Store: doortest.Memory(t, s.clock)}
+	o := limiter.Options{Store: store}
 	if _, down := s.files["store-down"]; down {
-		o.Local, o.Store = o.Store, doortest.Broken{Err: errors.New("dial 10.0.0.1:6379: refused")}
+		o.Local, o.Store = store, doortest.Broken{Err: errors.New("dial 10.0.0.1:6379: refused")}
 	}
 	l := doortest.Limiter(t, o)
 	policies := func() *policy.Set { return s.set }
