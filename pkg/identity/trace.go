@@ -166,6 +166,16 @@ func (t *Trace) client() int {
 	return -1
 }
 
+// Unread returns the forwarded header of a, as it came, if it was passed over
+// since the peer is none of those whose word is taken: id is what Identify made
+// of a. It is empty where the header is read, or is not what the edge goes by.
+func (e Edge) Unread(a *Attributes, id Identity) string {
+	if id.Trusted || id.Evidence != FromPeer || e.hops > 0 {
+		return ""
+	}
+	return e.chain(a).rest
+}
+
 // Absence says why an identity's value is missing.
 type Absence uint8
 

@@ -81,6 +81,32 @@ func TestTraceStamp(t *testing.T) {
 	}
 }
 
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, tt := range []struct {
+		spec identity.EdgeSpec
+		peer string
+		want string
+	}{
+		{identity.EdgeSpec{}, "10.0.0.1", "1.1.1.1"},
+		{identity.EdgeSpec{Proxies: proxies}, "9.9.9.9", "1.1.1.1"},
+		{identity.EdgeSpec{Proxies: proxies}, "10.0.0.1", ""},
+		{identity.EdgeSpec{Proxies: proxies, Header: "x-real-ip"}, "9.9.9.9", "2.2.2.2"},
+		{identity.EdgeSpec{Hops: 3}, "9.9.9.9", ""},
+		{identity.EdgeSpec{Stamp: "s"}, "9.9.9.9", ""},
+	} {
+		e := mustEdge(t, tt.spec)
+		a := &identity.Attributes{
+			Source: netip.MustParseAddr(tt.peer), Headers: map[string]string{"x-forwarded-for": "1.1.1.1", "x-real-ip": "2.2.2.2"},
+			Stamps: map[string]string{"s": "3.3.3.3"},
+		}
+		if got := e.Unread(a, e.Identify(a)); got != tt.want {
+			t.Errorf("Unread() under %+v from %s = %q, want %q", tt.spec, tt.peer, got, tt.want)
+		}
+	}
+}
+
 // A trace is no longer than its bound, however long the header.
 func TestTraceIsBounded(t *testing.T) {
 	t.Parallel()

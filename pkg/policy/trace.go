@@ -339,6 +339,34 @@ func (e EntrySpec) String() string {
 	return e.Key + "=" + e.Value
 }
 
+// Callers says by what rules tell their callers apart: the first name in a
+// per, or the first key of a descriptor, that may have another value for each.
+// Rules whose buckets all callers share are not in it. The map is the caller's.
+func (p *Policy) Callers() map[*Rule]string {
+	by := make(map[*Rule]string)
+	for i := range p.rules {
+		if name := p.rules[i].caller(p.words.rules[i].entries); name != "" {
+			by[p.rules[i].Rule] = name
+		}
+	}
+	return by
+}
+
+func (r *rule) caller(entries []EntrySpec) string {
+	for i := range r.per {
+		switch r.per[i].from {
+		case fromSource, fromIP:
+			return r.per[i].name
+		}
+	}
+	for _, e := range entries {
+		if e.Any {
+			return e.Key
+		}
+	}
+	return ""
+}
+
 func counted(entries int) string {
 	if entries == 1 {
 		return "1 entry"

@@ -146,6 +146,18 @@ func TestTraceDescriptor(t *testing.T) {
 	}
 }
 
+func TestCallers(t *testing.T) {
+	t.Parallel()
+	got := map[string]string{}
+	for rule, by := range traced(t).Callers() {
+		got[rule.Name] = by
+	}
+	want := map[string]string{"wide": "ip", "users": "user", "shared": "user", "writes": "user", "gold": "ip", "login": "remote_address"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Callers() -want +got:\n%s", diff)
+	}
+}
+
 // A secret is in no trace.
 func TestTraceHides(t *testing.T) {
 	t.Parallel()
@@ -187,10 +199,11 @@ func checkTrace(t *testing.T, got policy.Trace) {
 func FuzzTrace(f *testing.F) {
 	f.Add("edge\n", "/api/x", "GET", "h:80", "x-user")
 	f.Add(goodScript, "/a/b", "PUT", "", "ip")
+	fixed := traced(f)
 	f.Fuzz(func(t *testing.T, text, path, method, host, word string) {
 		s := script{text}
 		p, _ := policy.Compile(s.spec(), policy.Options{})
-		all := []*policy.Policy{traced(t)}
+		all := []*policy.Policy{fixed}
 		if p != nil {
 			all = append(all, p)
 		}
