@@ -7,11 +7,13 @@ import (
 	"strconv"
 )
 
-// What limits and buckets are is in refill.lua and state.lua, on which the
-// other scripts stand.
+// What limits and buckets are is in refill.lua, sliding.lua and state.lua, on
+// which the other scripts stand.
 var (
 	//go:embed lua/refill.lua
 	refillLua string
+	//go:embed lua/sliding.lua
+	slidingLua string
 	//go:embed lua/state.lua
 	stateLua string
 	//go:embed lua/take.lua
@@ -19,8 +21,8 @@ var (
 	//go:embed lua/undo.lua
 	undoLua string
 
-	takeScript = newScript(refillLua + stateLua + takeLua)
-	undoScript = newScript(refillLua + stateLua + undoLua)
+	takeScript = newScript(refillLua + slidingLua + stateLua + takeLua)
+	undoScript = newScript(refillLua + slidingLua + stateLua + undoLua)
 )
 
 // A script is run by its hash; a server that does not know it is sent the text.

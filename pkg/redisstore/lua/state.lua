@@ -1,5 +1,5 @@
--- state.lua: the buckets under KEYS: read, charged and written. It stands behind refill.lua and before the text of every
--- script here, and does nothing by itself.
+-- state.lua: the buckets under KEYS: read, charged and written. It stands behind refill.lua and sliding.lua and before the
+-- text of every script here, and does nothing by itself.
 --
 -- KEYS  the buckets, each once
 -- Value B 128 + flags (16 wide, 32 named, 64 with logs) + the top 4 bits of at, I6 the rest of at in µs, I4 the ms from
@@ -14,7 +14,6 @@
 local EXACT, CENTURY = 2^53, 36500 * 86400000
 local HEAD, LIMIT, ONE, NAME = '>BI6I4', 'BI4I4I3I5', '>BI6I4BI4I4I3I5', 'I4'
 local WIDE_HEAD, WIDE_LIMIT = '>BI7I7', 'BI7I7I7I7'
-local ENTRY, WIDE_ENTRY = 'I5I3', 'I7I7'
 
 local top = floor(now / 2^48)
 local low = now - top * 2^48
@@ -25,6 +24,58 @@ local low = now - top * 2^48
 local values, foreign, ahead, keep = {}, {}, {}, {}
 local state, under, left, charged = {}, {}, {}, {}
 
+local stale = false
+
+-- calendar reads when the periods of l begin, and returns where that ends.
+local function calendar(l, text, at)
+  local n
+  n, at = unpack('>B', text, at)
+  l.starts = {unpack('>' .. string.rep('i7', 2 * n), text, at)}
+  at = table.remove(l.starts)
+  if l.starts[n] > now or l.starts[n + 1] <= now then stale = true end
+  return at
+end
+
+-- sets reads ARGV[2].
+local function sets(text)
+  local list, at = {}, 1
+  while at <= #text do
+    local set, count, flags = {}
+    count, at = unpack('>B', text, at)
+    for i = 1, count do
+      local l = {}
+      flags, l.name, l.per, l.tokens, l.burst, l.unit, l.step, at = unpack('>BI4I7I7I7I7I7', text, at)
+      l.mode, l.us, l.most = flags % 16, l.per * 1000, l.burst
+      l.large = l.per >= 2^32 or l.tokens >= 2^32
+      if flags % 32 >= 16 then
+        l.most, at = unpack('>I7', text, at)
+        set.debt = true
+      end
+      if flags >= 32 then at = calendar(l, text, at) end
+      if l.mode == 4 then
+        l.slot, l.large, set.slides = ceil(l.us, 64), l.large or l.us >= 2^40, true
+        slides = slides or sliding()
+      end
+      set[i], set.closed = l, set.closed or l.tokens == 0
+    end
+    list[#list + 1] = set
+  end
+  return list
+end
+
+-- pay returns spent and aux with cost more spent, up to empty or to full.
+local function pay(l, spent, aux, cost, log)
+  if l.mode == 4 then
+    if cost > 0 then return slides.add(l, log, spent, aux, cost) end
+    return slides.giveBack(l, log, spent, aux, -cost)
+  end
+  if l.mode == 2 then spent, aux = capped(l, spent, aux) end
+  spent = spent + cost
+  if spent <= 0 then return 0, 0 end
+  if spent > l.most then spent = l.most end
+  return spent, aux
+end
+
 -- sane says that these are numbers that a limit can have.
 local function sane(mode, per, tokens, spent, aux)
   return mode <= 4 and per > 0 and per <= CENTURY and tokens < EXACT and spent < EXACT and aux < per * 1000
@@ -32,7 +83,7 @@ end
 
 -- adopt returns spent, aux and log, written under mode, per and tokens, as l has them after passed µs.
 local function adopt(l, passed, mode, per, tokens, spent, aux, log)
-  if l.mode == 4 then return slide(l, passed, mode, per, spent, aux, log) end
+  if l.mode == 4 then return slides.slide(l, passed, mode, per, spent, aux, log) end
   if spent > l.most then spent = l.most end
   if mode ~= l.mode or per ~= l.per or (mode ~= 1 and tokens ~= l.tokens) then aux = 0 end
   return refill(l, spent, aux, passed)
@@ -94,35 +145,6 @@ local function form(value)
   return head .. string.rep(limit, count), stride, count, wide, first >= 192 and length + count * size + 1
 end
 
--- entries returns the log of n entries at a place in value, at being the time of its last charge and us the period; or
--- nil if it has not so many tokens as are spent.
-local function entries(value, place, n, format, at, us, spent)
-  local log = {unpack('>' .. string.rep(format, n), value, place)}
-  log[#log] = nil -- where it ends
-  for i = 1, #log, 2 do
-    if log[i] >= us or log[i + 1] == 0 then return nil end
-    us, spent = log[i], spent - log[i + 1]
-    log[i] = at - log[i]
-  end
-  return spent == 0 and log
-end
-
--- logs returns the logs in value by the place of their limits, or nil if they are none of ours.
-local function logs(value, f, stride, count, wide, at, place)
-  local all, format, size = {}, ENTRY, 8
-  if wide then format, size = WIDE_ENTRY, 14 end
-  for j = 4, 3 + count * stride, stride do
-    if f[j] == 4 then
-      local n = byte(value, place)
-      if place + n * size >= #value then return nil end
-      all[j] = entries(value, place + 1, n, format, at, f[j + 1] * 1000, f[j + 3])
-      if not all[j] then return nil end
-      place = place + 1 + n * size
-    end
-  end
-  return place == #value and all
-end
-
 -- decode returns the state under set that values[k] is now, or nil if it is none of ours.
 local function decode(k, set)
   local format, stride, count, wide, place = form(values[k])
@@ -133,7 +155,10 @@ local function decode(k, set)
   for j = 4, 3 + count * stride, stride do
     if not sane(f[j], f[j + 1], f[j + 2], f[j + 3], f[j + 4]) or (f[j] == 4 and not place) then return nil end
   end
-  if place then kept = logs(values[k], f, stride, count, wide, min(at, now), place) end
+  if place then
+    slides = slides or sliding()
+    kept = slides.read(values[k], f, stride, count, wide, min(at, now), place)
+  end
   if not kept then return nil end
   local passed, lacks, from = elapsed(k, at, f[3]), none(set), match(set, f, stride, count)
   if not passed then return lacks end
@@ -167,18 +192,6 @@ local function full(set, lacks)
   return ceil(most, 1000)
 end
 
--- packLogs adds the logs of lacks to the parts of a value.
-local function packLogs(parts, set, lacks, wide)
-  for i = 1, #set do
-    if set[i].mode == 4 then
-      local log, format = lacks.logs[i], '>' .. (wide and WIDE_ENTRY or ENTRY)
-      parts[#parts + 1] = pack('>B', #log / 2)
-      for j = 1, #log, 2 do parts[#parts + 1] = pack(format, now - log[j], log[j + 1]) end
-    end
-  end
-  parts[#parts + 1] = pack('>B', #set)
-end
-
 -- encode returns the value of what is left in k.
 local function encode(k, ms)
   local set, lacks = charged[k], left[k]
@@ -198,7 +211,7 @@ local function encode(k, ms)
     parts[#parts + 1] = pack(limit, l.mode, l.per, l.tokens, lacks[2 * i - 1], lacks[2 * i])
     if named then parts[#parts + 1] = pack('>I4', l.name) end
   end
-  if set.slides then packLogs(parts, set, lacks, wide) end
+  if set.slides then slides.write(parts, set, lacks.logs, wide) end
   return table.concat(parts)
 end
 
