@@ -45,7 +45,8 @@ type Check struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Handler returns what the port serves.
+// Handler returns what the port serves: of pprof all but the command line, in
+// which there may be a password.
 func Handler(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", index)
@@ -56,7 +57,6 @@ func Handler(o Options) http.Handler {
 		mux.Handle("POST /explain", o.Explain)
 	}
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
