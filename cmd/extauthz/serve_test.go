@@ -50,6 +50,25 @@ func TestServeAnswers(t *testing.T) {
 	}
 }
 
+// A memory store without room has not failed, and there is nothing to go on
+// with in its place: whatever on_error says, a new caller is over the limit,
+// and those who have a bucket go on.
+func TestServeFullMemory(t *testing.T) {
+	t.Parallel()
+	for _, onError := range []string{"local", "allow", "deny"} {
+		p := start(t, "--policy", policyFile(t, policyText(2, onError)), "--memory-limit", "1")
+		first := check(t, p.conn, "/api/x")
+		without := shouldRateLimit(t, p, "generic_key", "login")
+		second, third := check(t, p.conn, "/api/x"), check(t, p.conn, "/api/x")
+		if first != 200 || second != 200 || third != 429 || without != rlsv3.RateLimitResponse_OVER_LIMIT {
+			t.Errorf("on_error %s: the only bucket answers %d, %d, %d and a new one %v, want 200, 200, 429 and OVER_LIMIT", onError, first, second, third, without)
+		}
+		if got := p.metric(t, `sluice_memory_refused_total{store="memory"}`); got != "1" {
+			t.Errorf("on_error %s: %q were refused, want 1", onError, got)
+		}
+	}
+}
+
 func TestServeHealthAndReflection(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--policy", policyFile(t, limited(2)))

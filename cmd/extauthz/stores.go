@@ -26,11 +26,11 @@ func openStores(settings config.Settings, metrics *telemetry.Metrics) (*stores, 
 		return nil, fmt.Errorf("make the memory store: %w", err)
 	}
 	if settings.Store == config.Memory {
-		metrics.Keys(config.Memory, memory.Len)
+		metrics.Memory(config.Memory, memory)
 		return &stores{main: metrics.Errors(config.Memory, memory)}, nil
 	}
 	const local = "local"
-	metrics.Keys(local, memory.Len)
+	metrics.Memory(local, memory)
 	redis, err := redisstore.New(redisstore.Options{
 		URL: settings.RedisURL, Username: settings.RedisUsername, Password: settings.RedisPassword,
 		SentinelUsername: settings.RedisSentinelUsername, SentinelPassword: settings.RedisSentinelPassword,

@@ -26,7 +26,7 @@ func addStoreFlags(fs *pflag.FlagSet) {
 	fs.String("store", d.Store, "keep buckets in this `STORE`: memory or redis (default memory, or redis with --redis-url)")
 	addRedisFlags(fs)
 	fs.Duration("store-deadline", d.StoreDeadline, "a store that has not answered after this `TIME` has failed: on_error decides")
-	fs.Int("memory-limit", d.MemoryLimit, "the most `KEYS` that the memory store holds")
+	fs.Int("memory-limit", d.MemoryLimit, "the most `KEYS` that the memory store holds; beyond them a new caller is answered as one who has spent all")
 	fs.String("key-prefix", d.KeyPrefix, "begin all keys in Redis with this `TEXT`")
 	fs.String("hash-key-file", d.HashKeyFile, "hash identities with the secret in this `FILE`; all replicas need the same")
 }

@@ -116,11 +116,20 @@ func (m *Metrics) ReloadFailed() {
 // Panicked notes a panic that was caught.
 func (m *Metrics) Panicked() { m.panics.Inc() }
 
-// Keys adds a gauge of the keys that a memory store holds. It may be called
-// once for each store; count is called at each scrape, at any time.
-func (m *Metrics) Keys(store string, count func() int) {
+// A Memory is a store in memory, as far as it is counted.
+type Memory interface {
+	Len() int       // buckets that are not full
+	Refused() int64 // times that a new one found no room
+}
+
+// Memory adds the metrics of a memory store. It may be called once for each
+// store; m is asked at each scrape, at any time.
+func (m *Metrics) Memory(store string, memory Memory) {
+	labels := prometheus.Labels{"store": store}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sluice_memory_keys", Help: "Buckets that are not full, in a memory store.",
-		ConstLabels: prometheus.Labels{"store": store},
-	}, func() float64 { return float64(count()) }))
+		Name: "sluice_memory_keys", Help: "Buckets that are not full, in a memory store.", ConstLabels: labels,
+	}, func() float64 { return float64(memory.Len()) }))
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "sluice_memory_refused_total", Help: "Times that a new bucket found no room in a memory store, and was answered as an empty one.", ConstLabels: labels,
+	}, func() float64 { return float64(memory.Refused()) }))
 }

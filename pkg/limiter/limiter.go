@@ -34,6 +34,7 @@ type Options struct {
 	// Local stands in for Store when that fails, for the rules whose on_error
 	// is local. With nil, or when it fails itself, those rules allow: there
 	// is nothing left to count with, and who wants a denial then writes deny.
+	// A store that is full and answers for itself has not failed.
 	Local Store
 	// Observe is called once for each decision, before it is returned, on the
 	// caller's goroutine. It must not change or keep what the Decision points
