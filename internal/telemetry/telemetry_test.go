@@ -307,12 +307,9 @@ func TestReloads(t *testing.T) {
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	m := telemetry.New(telemetry.Options{Version: "v1", Revision: "abc"})
-	m.Memory("memory", memory{})
 	m.Panicked()
 	got := scrape(t, m, "")
-	for name, want := range map[string]string{
-		`sluice_memory_keys{store="memory"}`: "7", `sluice_memory_refused_total{store="memory"}`: "3", "sluice_panics_total": "1",
-	} {
+	for name, want := range map[string]string{"sluice_panics_total": "1"} {
 		if got[name] != want {
 			t.Errorf("%s = %q, want %q", name, got[name], want)
 		}
@@ -400,9 +397,3 @@ func Example() {
 	// Output:
 	// sluice_decisions_total{decision="allow",domain="edge",door="authz",reason="within",rule="api"} 1
 }
-
-// memory is a store that holds 7 buckets and had no room for 3.
-type memory struct{}
-
-func (memory) Len() int       { return 7 }
-func (memory) Refused() int64 { return 3 }
