@@ -1,8 +1,13 @@
 package bucket_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,8 +162,40 @@ func mustCompile(t testing.TB, p plan) *bucket.Limits {
 	return ls
 }
 
+// A tally is what a run has tried.
+type tally struct{ decisions, denied, overdrawn, refunds, back, changes, modes int }
+
+func (a *tally) add(b tally) {
+	a.decisions += b.decisions
+	a.denied += b.denied
+	a.overdrawn += b.overdrawn
+	a.refunds += b.refunds
+	a.back += b.back
+	a.changes += b.changes
+	a.modes += b.modes
+}
+
+func (a *tally) String() string {
+	return fmt.Sprintf("%d decisions: %d denied, of which %d charged as debt; %d refunds; the clock set back %d times; limits changed %d times, with a mode %d times",
+		a.decisions, a.denied, a.overdrawn, a.refunds, a.back, a.changes, a.modes)
+}
+
+// count notes a decision.
+func (a *tally) count(ls *bucket.Limits, cost int64, r bucket.Result) {
+	a.decisions++
+	if cost < 0 {
+		a.refunds++
+	}
+	if !r.Allowed {
+		a.denied++
+		if ls.Owes(cost) {
+			a.overdrawn++
+		}
+	}
+}
+
 // run plays a tape on a Bucket and on the oracle.
-func run(t *testing.T, p tape) {
+func run(t *testing.T, p tape) (done tally) {
 	t.Helper()
 	plans := []plan{p.plan(), p.plan(), p.plan()}
 	compiled := make([]*bucket.Limits, len(plans))
@@ -173,23 +210,32 @@ func run(t *testing.T, p tape) {
 		v    int
 	)
 	for len(p) > 0 {
-		if p.next(12) == 0 {
-			v = p.next(len(plans))
+		if next := p.next(36); next < len(plans) && next != v {
+			done.changes++
+			if plans[next].limits[0].Refill != plans[v].limits[0].Refill {
+				done.modes++
+			}
+			v = next
 		}
 		l := compiled[v].At(p.next(compiled[v].Len()))
-		now = now.Add(p.wait(l, last))
+		wait := p.wait(l, last)
+		if now = now.Add(wait); wait < 0 {
+			done.back++
+		}
 		if now.Before(almanacFrom.AddDate(0, 2, 0)) || now.After(almanacTo.AddDate(-1, 0, 0)) {
 			now = epoch
 		}
 		cost := p.cost(l)
 		next, got := b.Take(compiled[v], now, cost)
 		want := o.take(plans[v], now.UnixMicro(), cost)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("Take(%+v, epoch+%v, %d) of %+v, charged under %+v (-want +got):\n%s", plans[v], now.Sub(epoch), cost, b, o.plan, diff)
+		if got != want {
+			t.Fatalf("Take(%+v, epoch+%v, %d) of %+v, charged under %+v (-want +got):\n%s", plans[v], now.Sub(epoch), cost, b, o.plan, cmp.Diff(want, got))
 		}
 		laws(t, compiled[v], now, cost, b, next, got)
+		done.count(compiled[v], cost, got)
 		b, last = next, got
 	}
+	return done
 }
 
 // laws holds next and r, that came of charging b, against what must be true of
@@ -202,8 +248,8 @@ func laws(t *testing.T, ls *bucket.Limits, now time.Time, cost int64, b, next bu
 		if !r.Allowed {
 			kept = b.Moved(now)
 		}
-		if diff := cmp.Diff(kept, next, inside, cmp.Comparer(sameLimits)); diff != "" {
-			t.Fatalf("Take(%d) = %+v, and changed the bucket:\n%s", cost, r, diff)
+		if !reflect.DeepEqual(kept, next) {
+			t.Fatalf("Take(%d) = %+v, and changed the bucket:\n%s", cost, r, cmp.Diff(kept, next, inside, cmp.Comparer(sameLimits)))
 		}
 	}
 	if !r.Allowed {
@@ -266,15 +312,35 @@ func FuzzTake(f *testing.F) {
 	for n := 16; n <= 512; n *= 2 {
 		f.Add([]byte(randomTape(rnd, n)))
 	}
-	f.Fuzz(func(t *testing.T, steps []byte) { run(t, steps[:min(len(steps), 1000)]) })
+	f.Fuzz(func(t *testing.T, steps []byte) { _ = run(t, steps[:min(len(steps), 1000)]) })
 }
 
+// TestTakeEqualsOracle makes ten million decisions with SLUICE_TEST_LONG, else a
+// share of them.
+//
+//	SLUICE_TEST_LONG=1 go test -count=1 -v -timeout 1h -run TestTakeEqualsOracle ./pkg/bucket
 func TestTakeEqualsOracle(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(30) {
-		run(t, randomTape(rand.New(rand.NewPCG(seed, 0)), 2000))
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
+	wanted := 20_000
+	if os.Getenv("SLUICE_TEST_LONG") != "" {
+		wanted = 10_000_000
+	}
+	var (
+		mu   sync.Mutex
+		done tally
+		seed atomic.Uint64
+	)
+	t.Cleanup(func() { t.Log(done.String()) })
+	for worker := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint("worker ", worker), func(t *testing.T) {
+			t.Parallel()
+			for enough := false; !enough; {
+				one := run(t, randomTape(rand.New(rand.NewPCG(seed.Add(1), 0)), 4000))
+				mu.Lock()
+				done.add(one)
+				enough = done.decisions >= wanted
+				mu.Unlock()
+			}
+		})
 	}
 }

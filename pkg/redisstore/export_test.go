@@ -17,3 +17,16 @@ func (s *Store) TakeEach(ctx context.Context, charges [][]bucket.Charge, results
 
 // Answered is the cause of an error that the server answered.
 func Answered(text string) string { return answered(text) }
+
+// TakeAndUndo makes charges, has something happen, and gives back what was
+// charged, as is done for a group that fails in another slot.
+func (s *Store) TakeAndUndo(ctx context.Context, charges []bucket.Charge, meanwhile func()) error {
+	c := newCall(s.prefix, []group{{charges: charges, results: make([]bucket.Result, len(charges)), flags: told}}, s.about())
+	if err := s.perform(ctx, []*call{c}); err != nil {
+		return err
+	}
+	meanwhile()
+	undo := &job{script: undoScript, args: s.args(c, c.undo())}
+	s.nodes.do(ctx, []*job{undo})
+	return undo.err
+}

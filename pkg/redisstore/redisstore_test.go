@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,17 +26,23 @@ func TestStore(t *testing.T) {
 }
 
 // TestDifferential makes about 100,000 charges on each kind of server, in
-// several runs at a time, and fewer where they are several.
+// several runs at a time, and fewer where they are several. With
+// SLUICE_TEST_LONG it makes a million where there is one server:
+//
+//	SLUICE_TEST_LONG=1 go test -count=1 -v -timeout 1h -run 'TestDifferential/(redis|valkey)$' ./pkg/redisstore
 func TestDifferential(t *testing.T) {
 	t.Parallel()
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			at := p.start(t)
+			at, calls := p.start(t), p.calls
+			if os.Getenv("SLUICE_TEST_LONG") != "" && !at.apart {
+				calls = 100_000
+			}
 			for seed := range uint64(5) {
 				t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 					t.Parallel()
-					storetest.Differential(t, harness(t, at), p.calls, seed)
+					storetest.Differential(t, harness(t, at), calls, seed)
 				})
 			}
 		})

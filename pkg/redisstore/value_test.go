@@ -25,6 +25,8 @@ func TestValueSizes(t *testing.T) {
 	per := func(tokens int64, d time.Duration) bucket.Limit { return bucket.Limit{Tokens: tokens, Per: d} }
 	named := func(l bucket.Limit) bucket.Limit { l.Name = "n"; return l }
 	interval := func(l bucket.Limit) bucket.Limit { l.Refill = bucket.Interval; return l }
+	aligned := func(l bucket.Limit) bucket.Limit { l.Refill = bucket.Aligned; return l }
+	sliding := func(l bucket.Limit) bucket.Limit { l.Refill = bucket.Sliding; return l }
 	for _, c := range []struct {
 		name   string
 		now    time.Time
@@ -52,6 +54,17 @@ func TestValueSizes(t *testing.T) {
 		{"100 years", epoch, 1, []bucket.Limit{per(1, 36500*day)}, 44},
 		{"named, wide", epoch, 1, []bucket.Limit{named(per(1, 36500*day))}, 48},
 		{"ticks of 1 ms", epoch, 1, []bucket.Limit{per(1_000_003, day)}, 28},
+		{"aligned", epoch, 1, []bucket.Limit{aligned(per(100, time.Minute))}, 28},
+		{"days of a zone", epoch, 1, []bucket.Limit{{Tokens: 9, Calendar: bucket.Day, Zone: time.UTC, Refill: bucket.Aligned}}, 28},
+		{"sliding", epoch, 1, []bucket.Limit{sliding(per(100, time.Minute))}, 28 + 1 + 8 + 1},
+		{"sliding, named", epoch, 1, []bucket.Limit{sliding(named(per(100, time.Minute)))}, 32 + 1 + 8 + 1},
+		{"greedy and sliding", epoch, 1, []bucket.Limit{per(9, time.Minute), sliding(per(100, time.Minute))}, 45 + 1 + 8 + 1},
+		{"two sliding", epoch, 1, []bucket.Limit{sliding(per(9, time.Minute)), sliding(per(100, time.Hour))}, 45 + 2*(1+8) + 1},
+		{"sliding, 12 days", epoch, 1, []bucket.Limit{sliding(per(9, 12*day))}, 28 + 1 + 8 + 1},
+		{"sliding, 13 days", epoch, 1, []bucket.Limit{sliding(per(9, 13*day))}, 44 + 1 + 14 + 1},
+		{"sliding, spent 2^24-1", epoch, 1<<24 - 1, []bucket.Limit{sliding(per(1<<25, day))}, 28 + 1 + 8 + 1},
+		{"sliding, spent 2^24", epoch, 1 << 24, []bucket.Limit{sliding(per(1<<25, day))}, 44 + 1 + 14 + 1},
+		{"sliding at 2^52", last.Add(time.Microsecond), 1, []bucket.Limit{sliding(per(9, day))}, 44 + 1 + 14 + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +141,7 @@ func TestForeign(t *testing.T) {
 				admin.Set(t.Context(), "sl:"+keys[len(keys)-1], value, 0)
 			}
 			for i, key := range keys {
-				wantForeign(t, store, admin, key, one(t).Limits, int64(9-i))
+				wantForeign(t, store, admin, key, one(t).Limits, int64(19-i))
 			}
 		})
 	}
@@ -140,7 +153,7 @@ func wantForeign(t *testing.T, store *redisstore.Store, admin *redis.Client, key
 	t.Helper()
 	before := admin.Dump(t.Context(), "sl:"+key).Val()
 	well := bucket.Charge{Key: "well", Limits: limits(t, bucket.Limit{Tokens: 100, Per: 1000 * time.Hour}), Cost: 1}
-	left += 90
+	left += 80
 	got := take(t, store, bucket.Charge{Key: key, Limits: ls, Cost: 1}, well)
 	if causeOf(got[0].Err) != "foreign" {
 		t.Errorf("Take(%q) = %+v, want an Err with cause foreign", key, got[0])
@@ -156,9 +169,19 @@ func wantForeign(t *testing.T, store *redisstore.Store, admin *redis.Client, key
 // good is the value of a bucket, which was full again long ago.
 const good = "\x80\x06\x0a\x24\x18\x1e\x40\x00\x00\x03\xe8" + "\x00\x00\x00\x03\xe8\x00\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00"
 
+// goodLog is that of a sliding limit, with one token taken at the last charge.
+var goodLog = "\xc0" + good[1:11] + "\x04" + good[12:] + "\x01" + "\x00\x00\x00\x00\x00\x00\x00\x01" + "\x01"
+
 func foreignValues() []string {
 	with := func(i int, b string) string { return good[:i] + b + good[i+len(b):] }
+	withLog := func(i int, b string) string { return goodLog[:i] + b + goodLog[i+len(b):] }
 	return []string{
+		goodLog[:37], goodLog + "\x01", "\x80" + goodLog[1:], "\xd0" + goodLog[1:], "\xe0" + goodLog[1:],
+		withLog(28, "\x00"), withLog(28, "\x02"), // so many entries
+		withLog(29, "\x00\x00\x0f\x42\x40"),                      // an entry a period old
+		withLog(34, "\x00\x00\x00"), withLog(34, "\x00\x00\x02"), // tokens that are not spent in sum
+		withLog(37, "\x00"), withLog(37, "\x02"), withLog(37, "\x11"), // so many limits
+		withLog(11, "\x03"), // no limit that slides
 		"", "1", "hello", "1234567890123456789012345678", good[:27], good + "\x00", good[:11],
 		with(0, "\x00"), with(0, "\xc0"), // neither flag
 		with(0, "\x90"), with(0, "\xa0"), // wide, named: another length
@@ -175,9 +198,11 @@ func TestForeignGood(t *testing.T) {
 	t.Parallel()
 	server := servers.Start(t, servers.Redis, servers.Options{Socket: true})
 	store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience})
-	client(t, server).Set(t.Context(), "sl:k", good, 0)
-	if got := take(t, store, bucket.Charge{Key: "k", Limits: one(t).Limits, Cost: 1})[0]; got.Err != nil || got.Remaining != 9 {
-		t.Errorf("Take(a bucket long full) = %+v, want 9 left", got)
+	for _, value := range []string{good, goodLog} {
+		client(t, server).Set(t.Context(), "sl:k", value, 0)
+		if got := take(t, store, bucket.Charge{Key: "k", Limits: one(t).Limits, Cost: 1})[0]; got.Err != nil || got.Remaining != 9 {
+			t.Errorf("Take(%q, a bucket long full) = %+v, want 9 left", value, got)
+		}
 	}
 }
 
