@@ -36,6 +36,7 @@ type call struct {
 	asks   []ask // in the reply's order
 
 	slot   uint16
+	behind bool  // it charges nothing, and looks at what jobs before it give back
 	origin []int // of each charge of the only group, its place in a larger one
 
 	err    error

@@ -48,8 +48,7 @@ func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // perform has jobs and then calls made, those of different slots side by side, and
-// returns the first error of the calls; each of them has its own. Calls that
-// come after jobs charge nothing.
+// returns the first error of the calls; each of them has its own.
 func (s *Store) perform(ctx context.Context, calls []*call, before ...*job) error {
 	stale := s.ask(ctx, calls, before)
 	for _, c := range stale {
@@ -74,7 +73,9 @@ func (s *Store) ask(ctx context.Context, calls []*call, before []*job) (stale []
 	for _, c := range calls {
 		if len(c.asks) > 0 {
 			j := s.job(c)
-			j.behind = inSlot(before, c.slot)
+			if c.behind {
+				j.behind = inSlot(before, c.slot)
+			}
 			asked, jobs = append(asked, c), append(jobs, j)
 		}
 	}

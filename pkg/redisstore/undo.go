@@ -41,19 +41,31 @@ func (p *split) denied() bool {
 	return false
 }
 
-// after returns the calls of what has not decided. Where the group failed, they
-// charge nothing, and look also at what has been given back.
+// after returns the calls of what has not decided.
 func (s *Store) after(p *split, denied bool) []*call {
-	undone, flags := make([]bool, len(p.charges)), byte(0)
 	if denied {
-		flags = failed
-		for _, c := range p.taking {
-			for j, i := range c.origin {
-				undone[i] = !c.denied && !c.groups[0].owes(j)
-			}
+		return s.afterDenial(p)
+	}
+	return s.calls(p.group, 0, func(i int) bool { return !p.decides(i) })
+}
+
+// afterDenial returns the calls of what has not decided, that charge nothing
+// but what owes, and of looks at what has been given back.
+func (s *Store) afterDenial(p *split) []*call {
+	look := make([]bool, len(p.charges))
+	for i := range look {
+		look[i] = !p.decides(i) && !p.owes(i)
+	}
+	for _, c := range p.taking {
+		for j, i := range c.origin {
+			look[i] = !c.denied && !c.groups[0].owes(j)
 		}
 	}
-	return s.calls(p.group, flags, func(i int) bool { return undone[i] || !p.decides(i) })
+	looks := s.calls(p.group, failed, func(i int) bool { return look[i] })
+	for _, c := range looks {
+		c.behind = true
+	}
+	return append(looks, s.calls(p.group, failed, func(i int) bool { return !p.decides(i) && p.owes(i) })...)
 }
 
 // follow makes jobs and then calls, and says whether they were over before ctx
