@@ -76,6 +76,11 @@ func TestB047MalformedIsAnswered(t *testing.T) {
 	}
 }
 
+// adds says that h is one that the upstream has a word in as well.
+func adds(h *corev3.HeaderValueOption) bool {
+	return h.GetHeader().GetKey() == "Access-Control-Expose-Headers"
+}
+
 // safe wants resp to be one that can be sent, and that does Envoy no harm.
 func safe(t *testing.T, resp *authv3.CheckResponse) {
 	t.Helper()
@@ -90,38 +95,10 @@ func safe(t *testing.T, resp *authv3.CheckResponse) {
 			t.Errorf("Check() has header %v, want no control byte", h)
 		}
 		//nolint:staticcheck // deprecated, but where it is set Envoy drops the header of a denial
-		if h.GetAppend() != nil || h.GetAppendAction() != corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD {
-			t.Errorf("Check() has header %v, want it to overwrite, and no append", h)
+		if h.GetAppend() != nil || (h.GetAppendAction() != corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD) != adds(h) {
+			t.Errorf("Check() has header %v, want it to overwrite unless it is one that adds, and no append", h)
 		}
 	}
-}
-
-// Whatever bytes come, a CheckRequest that they make is answered.
-func FuzzCheck(f *testing.F) {
-	for _, req := range []*authv3.CheckRequest{
-		{}, get("203.0.113.7", "/\r\nx: 1"), get("10.0.0.1", "/a/../b?c#d"), get("::1", ""), get("nonsense", "*"),
-	} {
-		seed, err := proto.Marshal(req)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(seed)
-	}
-	set := doortest.Load(f, everything)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		req := new(authv3.CheckRequest)
-		if proto.Unmarshal(data, req) != nil {
-			return
-		}
-		s := server(t, set, limiter.Options{})
-		for range 2 {
-			resp, err := s.Check(t.Context(), req)
-			if err != nil {
-				t.Fatalf("Check(%v) = %v, want no error", req, err)
-			}
-			safe(t, resp)
-		}
-	})
 }
 
 func BenchmarkCheck(b *testing.B) {
