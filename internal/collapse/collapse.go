@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,12 +89,12 @@ type peerOf struct {
 // Identified looks at a request for p, and at what p made of who it comes from.
 // It keeps nothing of them.
 func (w *Watch) Identified(p *policy.Policy, a *identity.Attributes, id identity.Identity) {
-	header := p.Edge.Unread(a, id)
-	if header == "" || !w.sampler.takes() {
+	entry := p.Edge.Unread(a, id)
+	if entry == "" || !w.sampler.takes() {
 		return
 	}
 	now := w.now()
-	if w.peers.bring(maphash.Comparable(w.seed, peerOf{p.Domain, id.Client}), maphash.String(w.seed, lastOf(header)), now) {
+	if w.peers.bring(maphash.Comparable(w.seed, peerOf{p.Domain, id.Client}), maphash.String(w.seed, entry[:min(len(entry), longest)]), now) {
 		w.found(finding{p.Domain, "", Untrusted}, now, "one peer brings many forwarded addresses that nobody vouches for, and they all are one caller",
 			slog.String("cure", "if the direct peer is a proxy of yours that sets the header, name its address in trust.proxies; extauthz explain shows it"))
 	}
@@ -129,12 +128,8 @@ func cure(by string) string {
 	return "if there are more callers than one, see that each has its own value, and what missing says of those without"
 }
 
-// lastOf returns the end of a forwarded header: what the peer itself added.
-func lastOf(header string) string {
-	const longest = 64
-	header = header[strings.LastIndexByte(header, ',')+1:]
-	return strings.TrimSpace(header[max(len(header)-longest, 0):])
-}
+// longest is how much of an entry is looked at: more than an address has.
+const longest = 64
 
 // now reads the clock, for a request that is looked at.
 func (w *Watch) now() time.Time {

@@ -69,6 +69,8 @@ func TestUntrusted(t *testing.T) {
 	}{
 		{"B003: a proxy that trust does not name", byIP, func(s *street, i int) { s.send("10.0.0.5", client(i)) }, 1},
 		{"it adds to what came", byIP, func(s *street, i int) { s.send("10.0.0.5", "1.1.1.1, "+client(i)) }, 1},
+		{"Envoy adds the peer", byIP, func(s *street, i int) { s.send("10.0.0.5", client(i)+",10.0.0.5") }, 1},
+		{"Envoy adds clients", byIP, func(s *street, i int) { s.send(client(i), client(i)) }, 0},
 		{"what came before it is not its word", byIP, func(s *street, i int) { s.send("10.0.0.5", client(i)+", 1.1.1.1") }, 0},
 		{"a proxy that trust names", trusting, func(s *street, i int) { s.send("10.0.0.5", client(i)) }, 0},
 		{"another one", trusting, func(s *street, i int) { s.send("192.168.0.5", client(i)) }, 1},

@@ -21,7 +21,7 @@ func (r *Report) identify(p *policy.Policy, a *identity.Attributes, t identity.T
 		id.Named = append(id.Named, valueOf(v))
 	}
 	r.Identity = id
-	r.advise(t, a)
+	r.advise(p, a, t)
 }
 
 // address writes a, "" for none.
@@ -88,15 +88,12 @@ func ending(so bool, text string) string {
 }
 
 // advise says what to do about a forwarded header that nobody vouches for.
-func (r *Report) advise(t identity.Trace, a *identity.Attributes) {
-	if t.Trusted || t.Trust == "hops" || t.Trust == "stamp" || !a.Source.IsValid() {
-		return
-	}
-	if _, sent := a.Headers[t.Header]; !sent {
+func (r *Report) advise(p *policy.Policy, a *identity.Attributes, t identity.Trace) {
+	if p.Edge.Unread(a, t.Identity) == "" {
 		return
 	}
 	r.Advice = append(r.Advice, fmt.Sprintf("%s was sent, and is not believed. If the peer is a proxy of yours that sets it, say so: trust.proxies: [%s]",
-		t.Header, netip.PrefixFrom(a.Source, a.Source.BitLen())))
+		t.Header, netip.PrefixFrom(t.Identity.Client, t.Identity.Client.BitLen())))
 }
 
 func valueOf(v policy.Value) Value {

@@ -166,14 +166,21 @@ func (t *Trace) client() int {
 	return -1
 }
 
-// Unread returns the forwarded header of a, as it came, if it was passed over
-// since the peer is none of those whose word is taken: id is what Identify made
-// of a. It is empty where the header is read, or is not what the edge goes by.
+// Unread returns what the forwarded header of a says of the peer's client, if
+// it was passed over since the peer is none of those whose word is taken: its
+// last entry as it came, or the one before where the last is the peer, whom
+// Envoy adds itself. id is what Identify made of a. It is empty where there is
+// none, or the header was read.
 func (e Edge) Unread(a *Attributes, id Identity) string {
 	if id.Trusted || id.Evidence != FromPeer || e.hops > 0 {
 		return ""
 	}
-	return e.chain(a).rest
+	c := e.chain(a)
+	entry, ok := c.last()
+	if ok && c.parse(entry) == id.Client {
+		entry, _ = c.last()
+	}
+	return trim(entry)
 }
 
 // Absence says why an identity's value is missing.

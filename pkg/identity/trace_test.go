@@ -89,16 +89,19 @@ func TestUnread(t *testing.T) {
 		peer string
 		want string
 	}{
-		{identity.EdgeSpec{}, "10.0.0.1", "1.1.1.1"},
-		{identity.EdgeSpec{Proxies: proxies}, "9.9.9.9", "1.1.1.1"},
+		{identity.EdgeSpec{}, "10.0.0.1", "4.4.4.4"},
+		{identity.EdgeSpec{}, "4.4.4.4", "1.1.1.1"},
+		{identity.EdgeSpec{Proxies: proxies}, "9.9.9.9", "4.4.4.4"},
 		{identity.EdgeSpec{Proxies: proxies}, "10.0.0.1", ""},
 		{identity.EdgeSpec{Proxies: proxies, Header: "x-real-ip"}, "9.9.9.9", "2.2.2.2"},
+		{identity.EdgeSpec{Proxies: proxies, Header: "x-real-ip"}, "2.2.2.2", ""},
+		{identity.EdgeSpec{Proxies: proxies, Header: "forwarded"}, "9.9.9.9", ""},
 		{identity.EdgeSpec{Hops: 3}, "9.9.9.9", ""},
 		{identity.EdgeSpec{Stamp: "s"}, "9.9.9.9", ""},
 	} {
 		e := mustEdge(t, tt.spec)
 		a := &identity.Attributes{
-			Source: netip.MustParseAddr(tt.peer), Headers: map[string]string{"x-forwarded-for": "1.1.1.1", "x-real-ip": "2.2.2.2"},
+			Source: netip.MustParseAddr(tt.peer), Headers: map[string]string{"x-forwarded-for": "1.1.1.1, 4.4.4.4", "x-real-ip": "2.2.2.2"},
 			Stamps: map[string]string{"s": "3.3.3.3"},
 		}
 		if got := e.Unread(a, e.Identify(a)); got != tt.want {
