@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 
 	"github.com/sluice-mesh/sluice/internal/config"
@@ -13,13 +12,13 @@ import (
 
 // newHTTPCheck makes the door for checks over HTTP, also where none come: its
 // settings may be wrong.
-func newHTTPCheck(settings config.Settings, policies *server.Policies, s *stores, metrics *telemetry.Metrics, log *slog.Logger) (http.Handler, error) {
-	l, err := newLimiter(s, metrics, telemetry.HTTP, log)
+func newHTTPCheck(settings config.Settings, policies *server.Policies, s *stores, seen observers) (http.Handler, error) {
+	l, err := newLimiter(s, seen, telemetry.HTTP)
 	if err != nil {
 		return nil, err
 	}
 	h, err := httpcheck.New(httpcheck.Options{
-		Policies: policies.Set, Limiter: l, Log: log.With("door", telemetry.HTTP.String()),
+		Policies: policies.Set, Limiter: l, Identified: seen.watch.Identified, Log: seen.log.With("door", telemetry.HTTP.String()),
 		Dialect: httpcheck.Dialect(settings.HTTPDialect), Callers: settings.Callers(), PeerHeader: settings.HTTPPeerHeader,
 		PathPrefix: settings.HTTPPathPrefix, DenyStatus: settings.HTTPDenyStatus,
 	})

@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/sluice-mesh/sluice/internal/config"
 	"github.com/sluice-mesh/sluice/internal/server"
-	"github.com/sluice-mesh/sluice/internal/telemetry"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 	"github.com/sluice-mesh/sluice/pkg/policyfile"
 )
@@ -16,8 +14,7 @@ import (
 // loading reads the policy, at the start and whenever it changes, and tells.
 type loading struct {
 	settings config.Settings
-	metrics  *telemetry.Metrics
-	log      *slog.Logger
+	observers
 }
 
 // start reads the policy for the first time; it must have no faults.
@@ -44,7 +41,7 @@ func (l loading) load() (*policy.Set, error) {
 	}
 	err := faults.Err()
 	if err == nil {
-		l.metrics.Rules(rules(set)) // before a decision is made by them
+		l.use(set) // before a decision is made by them
 	}
 	return set, err
 }

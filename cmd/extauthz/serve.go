@@ -58,22 +58,21 @@ at once.`,
 
 // serve answers until ctx ends, and drains.
 func serve(ctx context.Context, settings config.Settings, log *slog.Logger) error {
-	b := thisBuild()
-	metrics := telemetry.New(telemetry.Options{Version: b.version, Revision: b.revision})
-	policies, err := loading{settings, metrics, log}.start()
+	seen := newObservers(log)
+	policies, err := loading{settings, seen}.start()
 	if err != nil {
 		return err
 	}
-	stores, err := openStores(settings, metrics)
+	stores, err := openStores(settings, seen.metrics)
 	if err != nil {
 		return err
 	}
 	defer stores.close(log)
-	services, err := newServices(policies, stores, metrics, log)
+	services, err := newServices(policies, stores, seen)
 	if err != nil {
 		return err
 	}
-	checks, err := newHTTPCheck(settings, policies, stores, metrics, log)
+	checks, err := newHTTPCheck(settings, policies, stores, seen)
 	if err != nil {
 		return err
 	}
@@ -82,7 +81,7 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 		return err
 	}
 	stores.look(ctx, log)
-	return serveAll(ctx, parts{settings, policies, stores, services, checks, ports, metrics, log})
+	return serveAll(ctx, parts{settings, policies, stores, services, checks, ports, seen.metrics, log})
 }
 
 // parts are all that serves.

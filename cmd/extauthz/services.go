@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/sluice-mesh/sluice/internal/server"
 	"github.com/sluice-mesh/sluice/internal/telemetry"
@@ -13,16 +12,16 @@ import (
 
 // newServices makes the doors, each with a limiter that tells which door it
 // decides for. They share the stores.
-func newServices(policies *server.Policies, s *stores, metrics *telemetry.Metrics, log *slog.Logger) ([]server.Service, error) {
-	authzLimiter, err := newLimiter(s, metrics, telemetry.Authz, log)
+func newServices(policies *server.Policies, s *stores, seen observers) ([]server.Service, error) {
+	authzLimiter, err := newLimiter(s, seen, telemetry.Authz)
 	if err != nil {
 		return nil, err
 	}
-	check, err := authz.New(authz.Options{Policies: policies.Set, Limiter: authzLimiter})
+	check, err := authz.New(authz.Options{Policies: policies.Set, Limiter: authzLimiter, Identified: seen.watch.Identified})
 	if err != nil {
 		return nil, fmt.Errorf("make the ext_authz door: %w", err)
 	}
-	rlsLimiter, err := newLimiter(s, metrics, telemetry.RLS, log)
+	rlsLimiter, err := newLimiter(s, seen, telemetry.RLS)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +32,9 @@ func newServices(policies *server.Policies, s *stores, metrics *telemetry.Metric
 	return []server.Service{server.Authz(check), server.RateLimit(limit)}, nil
 }
 
-func newLimiter(s *stores, metrics *telemetry.Metrics, door telemetry.Door, log *slog.Logger) (*limiter.Limiter, error) {
+func newLimiter(s *stores, seen observers, door telemetry.Door) (*limiter.Limiter, error) {
 	l, err := limiter.New(limiter.Options{
-		Store: s.main, Local: s.local, Observe: metrics.Observer(door), Log: log.With("door", door.String()),
+		Store: s.main, Local: s.local, Observe: seen.decided(door), Log: seen.log.With("door", door.String()),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a limiter: %w", err)

@@ -20,12 +20,16 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/response"
 )
 
-// Options are what a Server is made of. All are required.
+// Options are what a Server is made of. Policies and Limiter are required.
 type Options struct {
 	// Policies returns the set to decide by. It is asked once per request and
 	// may return another one each time; nil means that there is none.
 	Policies func() *policy.Set
 	Limiter  *limiter.Limiter
+	// Identified is called once for each request that a policy is for, before
+	// it is decided upon, on the caller's goroutine. It must not change or
+	// keep what it is given. nil calls nothing.
+	Identified func(*policy.Policy, *identity.Attributes, identity.Identity)
 }
 
 // A Server answers Check. It is safe for concurrent use.
@@ -67,7 +71,11 @@ func (s *Server) decide(ctx context.Context, attrs *identity.Attributes) limiter
 	if p == nil {
 		return s.opts.Limiter.Unknown(ctx, domain)
 	}
-	return s.opts.Limiter.Decide(ctx, p.ForRequest(policy.Request{Attributes: attrs, Identity: p.Edge.Identify(attrs)}))
+	id := p.Edge.Identify(attrs)
+	if s.opts.Identified != nil {
+		s.opts.Identified(p, attrs, id)
+	}
+	return s.opts.Limiter.Decide(ctx, p.ForRequest(policy.Request{Attributes: attrs, Identity: id}))
 }
 
 func request(a *identity.Attributes) response.Request {

@@ -22,6 +22,10 @@ type Options struct {
 	// may return another one each time; nil means that there is none.
 	Policies func() *policy.Set
 	Limiter  *limiter.Limiter
+	// Identified is called once for each request that a policy is for, before
+	// it is decided upon, on the caller's goroutine. It must not change or
+	// keep what it is given. nil calls nothing.
+	Identified func(*policy.Policy, *identity.Attributes, identity.Identity)
 	// Dialect is the proxy's. "" means Envoy.
 	Dialect Dialect
 	// Callers are the networks from which checks are answered. Empty means
@@ -130,7 +134,11 @@ func (h *Handler) decide(ctx context.Context, attrs *identity.Attributes) limite
 	if p == nil {
 		return h.opts.Limiter.Unknown(ctx, "")
 	}
-	return h.opts.Limiter.Decide(ctx, p.ForRequest(policy.Request{Attributes: attrs, Identity: p.Edge.Identify(attrs)}))
+	id := p.Edge.Identify(attrs)
+	if h.opts.Identified != nil {
+		h.opts.Identified(p, attrs, id)
+	}
+	return h.opts.Limiter.Decide(ctx, p.ForRequest(policy.Request{Attributes: attrs, Identity: id}))
 }
 
 func request(a *identity.Attributes) response.Request {
