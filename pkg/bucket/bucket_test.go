@@ -91,6 +91,10 @@ var takeTests = []struct {
 		{3 * sec, nil, 0, yes(5, 0)},
 		{3200 * ms, nil, 1, yes(4, sec)}, // it was full: another begins
 	}},
+	{"interval: a charge just before the period ends", []bucket.Limit{{Tokens: 1_000_003, Per: 24 * time.Hour, Refill: bucket.Interval}}, []step{
+		{0, nil, 1, yes(1_000_002, 24*time.Hour)},
+		{24*time.Hour - us, nil, 1, yes(1_000_001, us)},
+	}},
 	{"the rate of more than a tick", []bucket.Limit{{Tokens: 3_000_000, Per: sec}}, []step{
 		{0, nil, 3_000_000, yes(0, sec)},
 		{us, nil, 4, no(3, us, sec-us)},

@@ -80,7 +80,7 @@ func (l *limit) spend(k lack, cost int64) lack {
 // running tick. Those parts are not counted before the tick ends, and then must
 // not make up for what is charged now: tokens would come early.
 func (l *limit) capped(k lack) lack {
-	if l.tick == 1 || k.spent == 0 {
+	if l.tick == 1 || l.Refill != Greedy || k.spent == 0 {
 		return k
 	}
 	phase := k.aux % l.tick

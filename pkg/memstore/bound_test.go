@@ -247,8 +247,10 @@ func TestDefaultClock(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := memstore.New(memstore.Options{MaxKeys: -1}); err == nil {
-		t.Error("New(MaxKeys -1) = no error, want one")
+	for _, o := range []memstore.Options{{MaxKeys: -1}, {MaxBytes: -1}, {MaxBytes: memstore.LeastMaxBytes - 1}, {OnFull: 2}} {
+		if _, err := memstore.New(o); err == nil {
+			t.Errorf("New(%+v) = no error, want one", o)
+		}
 	}
 }
 

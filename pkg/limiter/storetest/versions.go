@@ -71,6 +71,7 @@ func ruleVersions(zone *time.Location) [][]version {
 			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 1_000_003}),
 			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40}),
 			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 50, Refill: byPeriod}),
+			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Refill: byPeriod}),
 			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40, Refill: byClock}),
 			owing(900_000, bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40}),
 		},
