@@ -107,11 +107,12 @@ func explainHere(cmd *cobra.Command, environ []string, r explain.Request) (expla
 	}
 	// Nobody waits but who asked, and the connection is still to be made.
 	settings.StoreDeadline = max(settings.StoreDeadline, time.Second)
-	stores, err := openStores(settings, telemetry.New(telemetry.Options{}))
+	log := slog.New(slog.DiscardHandler)
+	stores, err := openStores(settings, telemetry.New(telemetry.Options{}), log)
 	if err != nil {
 		return explain.Report{}, err
 	}
-	defer stores.close(slog.New(slog.DiscardHandler))
+	defer stores.close(log)
 	r.Domain = settings.Domain
 	return explain.Explain(cmd.Context(), explain.Options{Set: set, Store: stores.main, Local: stores.local}, r)
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sluice-mesh/sluice/internal/admin"
 	"github.com/sluice-mesh/sluice/internal/explain"
+	"github.com/sluice-mesh/sluice/pkg/breaker"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
@@ -51,11 +53,17 @@ const pingTime = 500 * time.Millisecond
 func (p parts) checkStore(ctx context.Context) (c admin.Check, answers bool) {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	c = admin.Check{Name: "store", OK: true, Detail: p.settings.Store}
-	if err := p.stores.ping(ctx); err != nil {
-		c.OK = false
+	c = admin.Check{Name: "store", Detail: p.settings.Store}
+	err := p.stores.ping(ctx)
+	var open *breaker.OpenError
+	switch {
+	case errors.As(err, &open):
+		c.Detail = fmt.Sprintf("%s is away (%s), the breaker is open for %v: on_error decides at once",
+			p.settings.Store, limiter.Cause(open.Err), time.Since(open.Since).Round(time.Millisecond))
+	case err != nil:
 		c.Detail = fmt.Sprintf("%s does not answer (%s), on_error decides", p.settings.Store, limiter.Cause(err))
 	}
+	c.OK = err == nil
 	return c, c.OK
 }
 

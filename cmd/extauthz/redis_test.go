@@ -103,3 +103,47 @@ func TestExplainOnRedis(t *testing.T) {
 		t.Errorf("%d of 10 are allowed after explanations, want 3", got)
 	}
 }
+
+// A store that stays away is not waited for: the breaker opens, and it is told
+// everywhere. Once the store answers it closes by itself.
+func TestServeOpensBreaker(t *testing.T) {
+	t.Parallel()
+	redis := servers.Start(t, servers.Redis, servers.Options{})
+	p := start(t, "--policy", policyFile(t, policyText(1000, "allow")), "--redis-url", redis.URL(), "--store-deadline", "5s")
+	redis.Kill()
+	if got := allowance(t, p, "/api/x", 30); got != 30 {
+		t.Errorf("%d of 30 allowed without a store, want 30", got)
+	}
+	opened := p.log.await(t, "the store is away", 1)
+	if !strings.Contains(opened, `"level":"WARN"`) || !strings.Contains(opened, `"cause":"refused"`) {
+		t.Errorf("the log has %s, want a warning that says refused", opened)
+	}
+	if code, body := p.get(t, "/readyz"); code != 200 || !strings.Contains(body, `"name":"store","ok":false`) || !strings.Contains(body, "redis is away (refused), the breaker is open for ") {
+		t.Errorf("GET /readyz = %d %s while open, want 200 and that it is", code, body)
+	}
+	want := map[string]string{
+		`sluice_store_errors_total{cause="refused",store="redis"}`:          "20",
+		`sluice_store_errors_total{cause="open",store="redis"}`:             "10",
+		`sluice_store_breaker_open{store="redis"}`:                          "1",
+		`sluice_store_breaker_transitions_total{store="redis",to="open"}`:   "1",
+		`sluice_store_breaker_transitions_total{store="redis",to="closed"}`: "0",
+	}
+	for name, value := range want {
+		if got := p.metric(t, name); got != value {
+			t.Errorf("%s = %q, want %s", name, got, value)
+		}
+	}
+	redis.Restart(t)
+	if closed := p.log.await(t, "the store answers again", 1); !strings.Contains(closed, `"level":"INFO"`) {
+		t.Errorf("the log has %s, want an info", closed)
+	}
+	if got := p.metric(t, `sluice_store_breaker_open{store="redis"}`); got != "0" {
+		t.Errorf("the breaker's gauge = %q once it is closed, want 0", got)
+	}
+	if code, body := p.get(t, "/readyz"); code != 200 || !strings.Contains(body, `"name":"store","ok":true`) {
+		t.Errorf("GET /readyz = %d %s once it is closed, want 200 and a store that is well", code, body)
+	}
+	if lines := len(p.log.lines("the store ")); lines != 2 {
+		t.Errorf("%d lines of the store in the log, want 2", lines)
+	}
+}

@@ -63,7 +63,7 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	stores, err := openStores(settings, seen.metrics)
+	stores, err := openStores(settings, seen.metrics, log)
 	if err != nil {
 		return err
 	}

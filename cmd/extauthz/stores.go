@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"time"
 
 	"github.com/sluice-mesh/sluice/internal/config"
 	"github.com/sluice-mesh/sluice/internal/telemetry"
+	"github.com/sluice-mesh/sluice/pkg/breaker"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/memstore"
 	"github.com/sluice-mesh/sluice/pkg/redisstore"
@@ -17,10 +21,12 @@ type stores struct {
 	main limiter.Store
 	// local stands in for main where that may fail; nil with the memory store.
 	local limiter.Store
-	redis *redisstore.Store // nil without
+	// redis and the breaker before it are nil without.
+	redis   *redisstore.Store
+	breaker *breaker.Breaker
 }
 
-func openStores(settings config.Settings, metrics *telemetry.Metrics) (*stores, error) {
+func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
 	memory, err := memstore.New(memstore.Options{MaxKeys: settings.MemoryLimit})
 	if err != nil {
 		return nil, fmt.Errorf("make the memory store: %w", err)
@@ -40,7 +46,32 @@ func openStores(settings config.Settings, metrics *telemetry.Metrics) (*stores, 
 	if err != nil {
 		return nil, fmt.Errorf("make the redis store (redis-url from %s): %w", settings.From("redis-url"), err)
 	}
-	return &stores{main: metrics.Store(config.Redis, redis), local: metrics.Errors(local, memory), redis: redis}, nil
+	b, err := newBreaker(settings, redis, metrics, log)
+	if err != nil {
+		return nil, errors.Join(err, redis.Close())
+	}
+	return &stores{main: metrics.Errors(config.Redis, b), local: metrics.Errors(local, memory), redis: redis, breaker: b}, nil
+}
+
+// newBreaker puts a breaker before redis that tells when it opens and closes.
+func newBreaker(settings config.Settings, redis *redisstore.Store, metrics *telemetry.Metrics, log *slog.Logger) (*breaker.Breaker, error) {
+	count := metrics.Breaker(config.Redis)
+	o := breaker.Options{Store: metrics.Seconds(config.Redis, redis), Changed: func(c breaker.Change) {
+		count(c.Open)
+		logChange(log, c)
+	}}
+	if scheme, _, _ := strings.Cut(settings.RedisURL, "://"); strings.HasSuffix(scheme, "+cluster") {
+		o.Silence = settings.StoreDeadline
+	}
+	return breaker.New(o)
+}
+
+func logChange(log *slog.Logger, c breaker.Change) {
+	if c.Open {
+		log.Warn("the store is away, until it answers each rule's on_error decides at once", "store", config.Redis, "cause", limiter.Cause(c.Err), "error", c.Err)
+		return
+	}
+	log.Info("the store answers again", "store", config.Redis, "away", c.Lasted.Round(time.Millisecond), "cause", limiter.Cause(c.Err))
 }
 
 // look logs what is wrong with the store at the start. None of it keeps the
@@ -62,10 +93,14 @@ func (s *stores) look(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// ping asks the store for a sign of life.
+// ping asks the store for a sign of life. While the breaker is open it is its
+// error, and the store is left alone.
 func (s *stores) ping(ctx context.Context) error {
 	if s.redis == nil {
 		return nil
+	}
+	if open := s.breaker.Open(); open != nil {
+		return open
 	}
 	return s.redis.Ping(ctx)
 }
@@ -74,7 +109,7 @@ func (s *stores) close(log *slog.Logger) {
 	if s.redis == nil {
 		return
 	}
-	if err := s.redis.Close(); err != nil {
+	if err := errors.Join(s.breaker.Close(), s.redis.Close()); err != nil {
 		log.Warn("the store did not close well", "error", err)
 	}
 }

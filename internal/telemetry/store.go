@@ -10,11 +10,11 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 )
 
-// Store returns s, watched under the name store: how long its calls took and
-// why they failed. It is for stores that are far enough away for that to be
-// worth two looks at the clock.
-func (m *Metrics) Store(store string, s limiter.Store) limiter.Store {
-	return &timed{store: m.Errors(store, s), seconds: m.storeSeconds.WithLabelValues(store)}
+// Seconds returns s, watched under the name store: how long its calls took. It
+// is for stores that are far enough away for that to be worth two looks at the
+// clock.
+func (m *Metrics) Seconds(store string, s limiter.Store) limiter.Store {
+	return &timed{store: s, seconds: m.storeSeconds.WithLabelValues(store)}
 }
 
 type timed struct {
@@ -52,4 +52,20 @@ func (w *watched) Take(ctx context.Context, charges []bucket.Charge, results []b
 		}
 	}
 	return nil
+}
+
+// Breaker returns a function to be told whenever the breaker before the store
+// of that name opens or closes. It is closed at first.
+func (m *Metrics) Breaker(store string) func(open bool) {
+	state := m.breakerOpen.WithLabelValues(store)
+	opened, closed := m.breakerTurns.WithLabelValues(store, "open"), m.breakerTurns.WithLabelValues(store, "closed")
+	return func(open bool) {
+		if open {
+			state.Set(1)
+			opened.Inc()
+			return
+		}
+		state.Set(0)
+		closed.Inc()
+	}
 }

@@ -30,6 +30,8 @@ type Metrics struct {
 
 	storeSeconds *prometheus.HistogramVec
 	storeErrors  *prometheus.CounterVec
+	breakerOpen  *prometheus.GaugeVec
+	breakerTurns *prometheus.CounterVec
 	reloads      *prometheus.CounterVec
 	reloadGood   prometheus.Gauge
 	reloadedAt   prometheus.Gauge
@@ -51,7 +53,7 @@ func New(o Options) *Metrics {
 		Help: "Expressions of a policy that had no value for a request, by rule and field: a match applies then, an override does not, a cost is 1.",
 	}, []string{"domain", "rule", "field"})
 	m.registry.MustRegister(
-		m.decisions, m.failures, m.storeSeconds, m.storeErrors, m.reloads, m.reloadGood, m.reloadedAt, m.rules, m.panics, buildInfo(o),
+		m.decisions, m.failures, m.storeSeconds, m.storeErrors, m.breakerOpen, m.breakerTurns, m.reloads, m.reloadGood, m.reloadedAt, m.rules, m.panics, buildInfo(o),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -74,6 +76,12 @@ func (m *Metrics) makeStore() {
 	m.storeErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sluice_store_errors_total", Help: "Calls of the store that failed, and buckets that it could not read in others, by cause.",
 	}, []string{"store", "cause"})
+	m.breakerOpen = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sluice_store_breaker_open", Help: "1 while the store is away and not asked by requests, which go by on_error at once; else 0.",
+	}, []string{"store"})
+	m.breakerTurns = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_store_breaker_transitions_total", Help: "Times that the store was found away, and there again, by what became of its breaker: open or closed.",
+	}, []string{"store", "to"})
 }
 
 func (m *Metrics) makePolicy() {

@@ -232,53 +232,6 @@ func TestConcurrently(t *testing.T) {
 	}
 }
 
-// A failing fails as the fake store's error says.
-type failing string
-
-func (f failing) Error() string { return "store: " + string(f) }
-func (f failing) Cause() string { return string(f) }
-
-type fakeStore struct {
-	err, resultErr error
-}
-
-func (f fakeStore) Take(_ context.Context, _ []bucket.Charge, results []bucket.Result) error {
-	for i := range results {
-		results[i].Err = f.resultErr
-	}
-	return f.err
-}
-
-func TestStore(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		store fakeStore
-		cause string
-	}{
-		{fakeStore{}, ""},
-		{fakeStore{err: failing("timeout")}, "timeout"},
-		{fakeStore{err: fmt.Errorf("wrapped: %w", failing("refused"))}, "refused"},
-		{fakeStore{err: errors.New("what a client wrote")}, "other"},
-		{fakeStore{resultErr: failing("foreign")}, "foreign"},
-	} {
-		m := telemetry.New(telemetry.Options{})
-		err := m.Store("redis", tt.store).Take(t.Context(), make([]bucket.Charge, 1), make([]bucket.Result, 1))
-		if !errors.Is(err, tt.store.err) {
-			t.Errorf("Take = %v, want %v", err, tt.store.err)
-		}
-		want := map[string]string{}
-		if tt.cause != "" {
-			want[fmt.Sprintf("sluice_store_errors_total{cause=%q,store=\"redis\"}", tt.cause)] = "1"
-		}
-		if diff := cmp.Diff(want, scrape(t, m, "sluice_store_errors_total")); diff != "" {
-			t.Errorf("errors of %+v (-want +got):\n%s", tt.store, diff)
-		}
-		if got := scrape(t, m, "sluice_store_duration_seconds_count"); len(got) != 1 || got[`sluice_store_duration_seconds_count{store="redis"}`] != "1" {
-			t.Errorf("calls of %+v = %v, want 1", tt.store, got)
-		}
-	}
-}
-
 func TestReloads(t *testing.T) {
 	t.Parallel()
 	m := telemetry.New(telemetry.Options{})
@@ -370,7 +323,7 @@ func BenchmarkObserverParallel(b *testing.B) {
 func BenchmarkStore(b *testing.B) {
 	m := telemetry.New(telemetry.Options{})
 	charges, results := make([]bucket.Charge, 1), make([]bucket.Result, 1)
-	for name, s := range map[string]limiter.Store{"timed": m.Store("redis", fakeStore{}), "errors": m.Errors("memory", fakeStore{})} {
+	for name, s := range map[string]limiter.Store{"timed": m.Seconds("redis", fakeStore{}), "errors": m.Errors("memory", fakeStore{})} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
