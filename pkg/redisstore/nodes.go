@@ -17,7 +17,7 @@ const (
 	// is not to cost everybody a look.
 	lookEvery = 100 * time.Millisecond
 	// followEvery is the time between looks that nothing asks for.
-	followEvery = time.Second
+	followEvery = 250 * time.Millisecond
 	// keepAbsent is how long connections to a server are kept that keeps
 	// nothing any more: calls may be under way.
 	keepAbsent = time.Minute
