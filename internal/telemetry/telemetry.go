@@ -126,8 +126,10 @@ func (m *Metrics) Panicked() { m.panics.Inc() }
 
 // A Memory is a store in memory, as far as it is counted.
 type Memory interface {
-	Len() int       // buckets that are not full
-	Refused() int64 // times that a new one found no room
+	// Len is how many buckets are not full.
+	Len() int
+	// Refused is how many times a new one found no room.
+	Refused() int64
 }
 
 // Memory adds the metrics of a memory store. It may be called once for each
