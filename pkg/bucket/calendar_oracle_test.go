@@ -15,26 +15,49 @@ var (
 	almanacTo   = time.Date(2031, time.February, 1, 0, 0, 0, 0, time.UTC)
 )
 
-var almanacs sync.Map // by zone and calendar, of func() []int64
+var almanacs sync.Map // by zone, of func() []date
 
-// almanac is the beginnings of a calendar's periods in a zone, found by looking
-// at its clocks every five minutes: the first time that a date is shown.
-func almanac(zone *time.Location, c bucket.Calendar) []int64 {
-	read, _ := almanacs.LoadOrStore(fmt.Sprint(zone, c), sync.OnceValue(func() []int64 {
-		var begins []int64
-		shown := 0
+// A date is yyyymmdd, and when clocks showed it first.
+type date struct {
+	day   int
+	shown int64 // µs
+}
+
+// almanac is the dates of a zone, found by looking at its clocks every five
+// minutes.
+func almanac(zone *time.Location) []date {
+	read, _ := almanacs.LoadOrStore(zone.String(), sync.OnceValue(func() []date {
+		var dates []date
+		last := 0
 		for at := almanacFrom; at.Before(almanacTo); at = at.Add(5 * time.Minute) {
 			year, month, day := at.In(zone).Date()
-			date := (year*100+int(month))*100 + day
-			if date > shown && shown > 0 && first(c, shown, date) {
-				begins = append(begins, at.UnixMicro())
+			if today := (year*100+int(month))*100 + day; today > last {
+				dates = append(dates, date{today, at.UnixMicro()})
+				last = today
 			}
-			shown = max(shown, date)
 		}
-		return begins
+		return dates
+	}))
+	return read.(func() []date)()
+}
+
+// beginnings is when the periods of a calendar began, but for the first.
+func beginnings(zone *time.Location, c bucket.Calendar) []int64 {
+	key := fmt.Sprint(zone, c)
+	read, _ := begins.LoadOrStore(key, sync.OnceValue(func() []int64 {
+		var list []int64
+		dates := almanac(zone)
+		for i := range dates[1:] {
+			if first(c, dates[i].day, dates[i+1].day) {
+				list = append(list, dates[i+1].shown)
+			}
+		}
+		return list
 	}))
 	return read.(func() []int64)()
 }
+
+var begins sync.Map // by zone and calendar, of func() []int64
 
 // first says that another period has begun between two dates, each yyyymmdd.
 func first(c bucket.Calendar, before, date int) bool {
@@ -56,6 +79,6 @@ func first(c bucket.Calendar, before, date int) bool {
 
 // beginning is the first beginning after at.
 func beginning(zone *time.Location, c bucket.Calendar, at int64) int64 {
-	begins := almanac(zone, c)
-	return begins[sort.Search(len(begins), func(i int) bool { return begins[i] > at })]
+	list := beginnings(zone, c)
+	return list[sort.Search(len(list), func(i int) bool { return list[i] > at })]
 }

@@ -22,7 +22,7 @@ func TestStarts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 8))
 	for _, zone := range append(zones, time.UTC, zone("Pacific/Apia"), zone("America/St_Johns"), zone("Asia/Tehran"), zone("Africa/Cairo")) {
 		for _, c := range []bucket.Calendar{bucket.Day, bucket.Week, bucket.Month, bucket.Year} {
-			begins := almanac(zone, c)
+			begins := beginnings(zone, c)
 			ls := mustLimits(t, calendarLimit(c, zone, 3))
 			for range 300 {
 				i := 3 + rnd.IntN(len(begins)-6)

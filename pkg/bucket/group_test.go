@@ -236,8 +236,10 @@ func TestGroupUnreadable(t *testing.T) {
 		return nil
 	}
 	charges := []bucket.Charge{
-		{Key: "ill", Limits: ls, Cost: 9}, {Key: "well", Limits: ls, Cost: 2},
-		{Key: "ill", Limits: ls, Cost: 9, Shadow: true}, {Key: "well", Limits: ls, Cost: 1, Shadow: true},
+		{Key: "ill", Limits: ls, Cost: 9},
+		{Key: "well", Limits: ls, Cost: 2},
+		{Key: "ill", Limits: ls, Cost: 9, Shadow: true},
+		{Key: "well", Limits: ls, Cost: 1, Shadow: true},
 	}
 	results := []bucket.Result{{Limit: 1}, {}, {Limit: 1}, {}}
 	if !bucket.Group(charges, results, epoch, at) {

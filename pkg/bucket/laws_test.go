@@ -50,7 +50,21 @@ func (p *tape) plan() plan {
 	for _, l := range list {
 		debt = debt && l.Refill <= bucket.Interval
 	}
-	return plan{limits: list, debt: debt, most: int64(p.next(3) * p.next(256))}
+	made := plan{limits: list, debt: debt, most: int64(p.next(3) * p.next(256))}
+	made.debt = debt && !made.inTicks()
+	return made
+}
+
+// inTicks says that debt has a greedy limit counted in ticks of 1 ms, which the
+// oracle knows nothing of.
+func (p plan) inTicks() bool {
+	ls, err := bucket.NewDebtLimits(p.most, p.limits...)
+	for i := range p.limits {
+		if err == nil && p.limits[i].Refill == bucket.Greedy && ls.Terms(i).Tick > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // zones are where the clocks do what they can.

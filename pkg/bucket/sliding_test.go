@@ -69,6 +69,9 @@ func slidingRun(t *testing.T, l bucket.Limit, rnd *rand.Rand) {
 		if rnd.IntN(20) == 0 {
 			cost = -cost
 		}
+		for len(exact) > 0 && now.Sub(exact[0].at) > 2*l.Per {
+			exact = exact[1:]
+		}
 		next, r := b.Take(ls, now, cost)
 		b = next
 		switch sum := exact.sum(now, l.Per); {
