@@ -27,7 +27,11 @@ type stores struct {
 }
 
 func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
-	memory, err := memstore.New(memstore.Options{MaxKeys: settings.MemoryLimit})
+	onFull := memstore.Deny
+	if settings.MemoryFull == config.Fail {
+		onFull = memstore.Fail
+	}
+	memory, err := memstore.New(memstore.Options{MaxBytes: int64(settings.MemoryLimit), OnFull: onFull})
 	if err != nil {
 		return nil, fmt.Errorf("make the memory store: %w", err)
 	}

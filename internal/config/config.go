@@ -51,9 +51,12 @@ type Settings struct {
 	RedisTLSServerName string      `mapstructure:"redis-tls-server-name"`
 
 	StoreDeadline time.Duration `mapstructure:"store-deadline"`
-	// MemoryLimit is the most keys that the memory store holds.
-	MemoryLimit int    `mapstructure:"memory-limit"`
-	KeyPrefix   string `mapstructure:"key-prefix"`
+	// MemoryLimit is the most memory that the memory store uses.
+	MemoryLimit Bytes `mapstructure:"memory-limit"`
+	// MemoryFull is what becomes of a new caller beyond MemoryLimit: Deny, or
+	// Fail for what on_error says.
+	MemoryFull string `mapstructure:"memory-full"`
+	KeyPrefix  string `mapstructure:"key-prefix"`
 	// HashKey is what the file hash-key-file holds, nil without one.
 	HashKey     []byte `mapstructure:"-"`
 	HashKeyFile string `mapstructure:"hash-key-file"`
@@ -88,11 +91,18 @@ type Settings struct {
 	from map[string]string
 }
 
+// What becomes of a new caller when the memory store is full.
+const (
+	Deny = "deny"
+	Fail = "on_error"
+)
+
 // Default returns the settings that hold where nothing else is said.
 func Default() Settings {
 	return Settings{
 		StoreDeadline: 25 * time.Millisecond,
-		MemoryLimit:   1_000_000,
+		MemoryLimit:   64 << 20,
+		MemoryFull:    Deny,
 		KeyPrefix:     "sl:",
 
 		GRPCAddr:         "127.0.0.1:9001",

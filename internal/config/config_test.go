@@ -63,7 +63,8 @@ func TestLoadPrecedence(t *testing.T) {
 	}{
 		{"domain", "f", "v", "x", func(s config.Settings) any { return s.Domain }, [4]any{"", "f", "v", "x"}},
 		{"store-deadline", "5ms", "6ms", "7ms", func(s config.Settings) any { return s.StoreDeadline }, [4]any{25 * time.Millisecond, 5 * time.Millisecond, 6 * time.Millisecond, 7 * time.Millisecond}},
-		{"memory-limit", "5", "6", "7", func(s config.Settings) any { return s.MemoryLimit }, [4]any{1_000_000, 5, 6, 7}},
+		{"memory-limit", "5000000", "6MiB", "7 GiB", func(s config.Settings) any { return s.MemoryLimit }, [4]any{config.Bytes(64 << 20), config.Bytes(5_000_000), config.Bytes(6 << 20), config.Bytes(7 << 30)}},
+		{"memory-full", "on_error", "deny", "on_error", func(s config.Settings) any { return s.MemoryFull }, [4]any{"deny", "on_error", "deny", "on_error"}},
 		{"max-streams", "5", "6", "7", func(s config.Settings) any { return s.MaxStreams }, [4]any{uint32(1024), uint32(5), uint32(6), uint32(7)}},
 		{"reflection", "false", "true", "false", func(s config.Settings) any { return s.Reflection }, [4]any{true, false, true, false}},
 		{"admin-addr", `":5"`, "", ":7", func(s config.Settings) any { return s.AdminAddr }, [4]any{"127.0.0.1:9002", ":5", "", ":7"}},
@@ -179,9 +180,13 @@ func TestLoadFaults(t *testing.T) {
 		{given{file: "nonsense:\nstore: memory"}, []string{"nonsense|settings.yaml|a key that is no setting"}},
 		{given{file: "redis: {url: x}"}, []string{"redis.url|settings.yaml|a key that is no setting"}},
 		{given{file: "config: x"}, []string{"config|settings.yaml|a key that is no setting"}},
-		{given{args: []string{"--memory-limit", "0", "--log-level", "loud", "--grpc-addr", "9001"}}, []string{
-			`grpc-addr|flag --grpc-addr|"9001"`, `log-level|flag --log-level|"loud"`, "memory-limit|flag --memory-limit|0",
+		{given{args: []string{"--memory-limit", "1023KiB", "--log-level", "loud", "--grpc-addr", "9001"}}, []string{
+			`grpc-addr|flag --grpc-addr|"9001"`, `log-level|flag --log-level|"loud"`, "memory-limit|flag --memory-limit|1023KiB",
 		}},
+		{given{args: []string{"--memory-limit", "0", "--memory-full", "allow"}}, []string{`memory-full|flag --memory-full|"allow"`, "memory-limit|flag --memory-limit|0"}},
+		{given{environ: []string{"SLUICE_MEMORY_LIMIT=64MB"}}, []string{`memory-limit|variable SLUICE_MEMORY_LIMIT|"64MB"`}},
+		{given{environ: []string{"SLUICE_MEMORY_LIMIT=9999999999GiB"}}, []string{`memory-limit|variable SLUICE_MEMORY_LIMIT|"9999999999GiB"`}},
+		{given{file: "memory-limit: -1"}, []string{`memory-limit|settings.yaml|"-1"`}},
 		{given{args: []string{"--grpc-addr", ":1", "--admin-addr", ":1"}}, []string{`admin-addr|flag --admin-addr|":1"`}},
 		{given{args: []string{"--key-prefix", "{a}"}}, []string{`key-prefix|flag --key-prefix|"{a}"`}},
 		{given{args: []string{"--policy", ""}}, []string{"policy|flag --policy|an empty path"}},

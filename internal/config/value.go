@@ -22,6 +22,10 @@ func decodeValue(_, to reflect.Type, value any) (any, error) {
 			return d, nil
 		}
 		return time.ParseDuration(text)
+	case to == reflect.TypeFor[Bytes]():
+		var b Bytes
+		err := b.Set(wholeText(value))
+		return b, err
 	case to.Kind() == reflect.Slice && isText:
 		return splitList(text), nil
 	case to.Kind() == reflect.String && !isText:
@@ -79,6 +83,8 @@ func wantedForm(name string) string {
 		return "a duration such as 25ms or 10s"
 	case "bool":
 		return "true or false"
+	case "size":
+		return "a size such as 64MiB, or a number of bytes"
 	case "int", "uint32":
 		return "a whole number"
 	case "stringSlice":
