@@ -62,9 +62,3 @@ func spread(sums []Sum) {
 func (s *Sum) add(cost int64) { s.Cost = clamp(s.Cost + clamp(cost)) }
 
 func clamp(cost int64) int64 { return max(min(cost, exact), -exact) }
-
-// Total returns the Sum of charge i alone.
-func Total(charges []Charge, i int) (cost int64, first int) {
-	s := Sums(nil, charges)[i]
-	return s.Cost, s.First
-}

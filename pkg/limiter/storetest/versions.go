@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,66 +36,76 @@ const (
 
 // ruleVersions are the limits that each rule may have in turn.
 func ruleVersions(zone *time.Location) [][]version {
+	return slices.Concat(usualVersions, oddVersions, calendarVersions(zone))
+}
+
+var usualVersions = [][]version{
+	{
+		plain(bucket.Limit{Tokens: 5, Per: 10 * sec}),
+		plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Burst: 9}),
+		plain(bucket.Limit{Tokens: 2, Per: 10 * sec, Burst: 3}),
+		plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: byPeriod}),
+		plain(bucket.Limit{Tokens: 7, Per: 3 * sec}),
+		plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: byClock}),
+		plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: byCharge}),
+		owing(12, bucket.Limit{Tokens: 5, Per: 10 * sec}),
+	},
+	{
+		plain(bucket.Limit{Tokens: 20, Per: 10 * sec, Refill: byPeriod}, bucket.Limit{Tokens: 10, Per: time.Minute, Burst: 100}),
+		plain(bucket.Limit{Tokens: 10, Per: time.Minute, Burst: 30}, bucket.Limit{Tokens: 20, Per: 10 * sec, Refill: byPeriod}),
+		plain(bucket.Limit{Tokens: 20, Per: 10 * sec, Burst: 50, Refill: byPeriod}),
+		plain(bucket.Limit{Tokens: 20, Per: 10 * sec, Refill: byCharge}, bucket.Limit{Tokens: 10, Per: time.Minute, Burst: 40, Refill: byClock}),
+	},
+	{
+		plain(bucket.Limit{Name: "a", Tokens: 3, Per: sec}, bucket.Limit{Name: "b", Tokens: 50, Per: time.Minute}, bucket.Limit{Name: "c", Tokens: 400, Per: time.Hour}),
+		plain(bucket.Limit{Name: "c", Tokens: 400, Per: time.Hour}, bucket.Limit{Name: "a", Tokens: 3, Per: 2 * sec, Refill: byPeriod}),
+		plain(bucket.Limit{Name: "a", Tokens: 6, Per: sec}, bucket.Limit{Name: "new", Tokens: 50, Per: time.Minute, Burst: 70}),
+		plain(bucket.Limit{Tokens: 0, Per: sec}, bucket.Limit{Name: "b", Tokens: 50, Per: time.Minute}),
+		plain(
+			bucket.Limit{Name: "c", Tokens: 300, Per: time.Hour, Refill: byCharge}, bucket.Limit{Name: "b", Tokens: 40, Per: time.Minute},
+			bucket.Limit{Name: "a", Tokens: 5, Per: 2 * sec, Refill: byCharge},
+		),
+		owing(1000, bucket.Limit{Name: "a", Tokens: 3, Per: sec}, bucket.Limit{Name: "b", Tokens: 50, Per: time.Minute, Refill: byPeriod}),
+	},
+}
+
+var oddVersions = [][]version{
+	{
+		// A prime rate and a long period: counted in ticks of 1 ms where
+		// the burst is large, of 1 µs where it is small.
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 1_000_003}),
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40}),
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 50, Refill: byPeriod}),
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Refill: byPeriod}),
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40, Refill: byClock}),
+		owing(900_000, bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40}),
+	},
+	{
+		plain(bucket.Limit{Tokens: 1, Per: ms}),
+		plain(bucket.Limit{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1}),
+		plain(bucket.Limit{Tokens: 999, Per: 1001 * ms, Burst: 5000}),
+		plain(bucket.Limit{Tokens: 1, Per: ms, Refill: byClock}),
+		plain(bucket.Limit{Tokens: 1, Per: ms, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 1<<53 - 1, Per: ms, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1, Refill: byClock}),
+		owing(1<<52-1, bucket.Limit{Tokens: 1 << 52, Per: ms}),
+	},
+	{
+		// Sliding, with periods that become longer and shorter.
+		plain(bucket.Limit{Tokens: 9, Per: 8 * sec, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 14, Per: 8 * sec, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 4, Per: 8 * sec, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 20, Per: 30 * sec, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 200, Per: 400 * sec, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 5, Per: sec, Refill: byCharge}, bucket.Limit{Tokens: 70, Per: 20 * day, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 9, Per: 8 * sec}),
+	},
+}
+
+func calendarVersions(zone *time.Location) [][]version {
 	daily := bucket.Limit{Tokens: 3, Burst: 7, Calendar: bucket.Day, Zone: zone, Refill: byClock}
 	weekly := bucket.Limit{Tokens: 30, Calendar: bucket.Week, Zone: zone, Refill: byClock}
 	return [][]version{
-		{
-			plain(bucket.Limit{Tokens: 5, Per: 10 * sec}),
-			plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Burst: 9}),
-			plain(bucket.Limit{Tokens: 2, Per: 10 * sec, Burst: 3}),
-			plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: byPeriod}),
-			plain(bucket.Limit{Tokens: 7, Per: 3 * sec}),
-			plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: byClock}),
-			plain(bucket.Limit{Tokens: 5, Per: 10 * sec, Refill: byCharge}),
-			owing(12, bucket.Limit{Tokens: 5, Per: 10 * sec}),
-		},
-		{
-			plain(bucket.Limit{Tokens: 20, Per: 10 * sec, Refill: byPeriod}, bucket.Limit{Tokens: 10, Per: time.Minute, Burst: 100}),
-			plain(bucket.Limit{Tokens: 10, Per: time.Minute, Burst: 30}, bucket.Limit{Tokens: 20, Per: 10 * sec, Refill: byPeriod}),
-			plain(bucket.Limit{Tokens: 20, Per: 10 * sec, Burst: 50, Refill: byPeriod}),
-			plain(bucket.Limit{Tokens: 20, Per: 10 * sec, Refill: byCharge}, bucket.Limit{Tokens: 10, Per: time.Minute, Burst: 40, Refill: byClock}),
-		},
-		{
-			plain(bucket.Limit{Name: "a", Tokens: 3, Per: sec}, bucket.Limit{Name: "b", Tokens: 50, Per: time.Minute}, bucket.Limit{Name: "c", Tokens: 400, Per: time.Hour}),
-			plain(bucket.Limit{Name: "c", Tokens: 400, Per: time.Hour}, bucket.Limit{Name: "a", Tokens: 3, Per: 2 * sec, Refill: byPeriod}),
-			plain(bucket.Limit{Name: "a", Tokens: 6, Per: sec}, bucket.Limit{Name: "new", Tokens: 50, Per: time.Minute, Burst: 70}),
-			plain(bucket.Limit{Tokens: 0, Per: sec}, bucket.Limit{Name: "b", Tokens: 50, Per: time.Minute}),
-			plain(
-				bucket.Limit{Name: "c", Tokens: 300, Per: time.Hour, Refill: byCharge}, bucket.Limit{Name: "b", Tokens: 40, Per: time.Minute},
-				bucket.Limit{Name: "a", Tokens: 5, Per: 2 * sec, Refill: byCharge},
-			),
-			owing(1000, bucket.Limit{Name: "a", Tokens: 3, Per: sec}, bucket.Limit{Name: "b", Tokens: 50, Per: time.Minute, Refill: byPeriod}),
-		},
-		{
-			// A prime rate and a long period: counted in ticks of 1 ms where
-			// the burst is large, of 1 µs where it is small.
-			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 1_000_003}),
-			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40}),
-			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 50, Refill: byPeriod}),
-			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Refill: byPeriod}),
-			plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40, Refill: byClock}),
-			owing(900_000, bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 40}),
-		},
-		{
-			plain(bucket.Limit{Tokens: 1, Per: ms}),
-			plain(bucket.Limit{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1}),
-			plain(bucket.Limit{Tokens: 999, Per: 1001 * ms, Burst: 5000}),
-			plain(bucket.Limit{Tokens: 1, Per: ms, Refill: byClock}),
-			plain(bucket.Limit{Tokens: 1, Per: ms, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 1<<53 - 1, Per: ms, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 1 << 52, Per: ms, Burst: 1<<53 - 1, Refill: byClock}),
-			owing(1<<52-1, bucket.Limit{Tokens: 1 << 52, Per: ms}),
-		},
-		{
-			// Sliding, with periods that become longer and shorter.
-			plain(bucket.Limit{Tokens: 9, Per: 8 * sec, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 14, Per: 8 * sec, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 4, Per: 8 * sec, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 20, Per: 30 * sec, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 200, Per: 400 * sec, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 5, Per: sec, Refill: byCharge}, bucket.Limit{Tokens: 70, Per: 20 * day, Refill: byCharge}),
-			plain(bucket.Limit{Tokens: 9, Per: 8 * sec}),
-		},
 		{
 			plain(daily),
 			plain(weekly, daily),
