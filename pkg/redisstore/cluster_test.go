@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +24,10 @@ func TestTagsLieApart(t *testing.T) {
 	t.Parallel()
 	c := servers.Cluster(t, servers.Redis, 3, servers.Options{})
 	for i, tag := range []string{tag0, tag1, tag2} {
-		slot := 0
-		fmt.Sscan(c.Primaries[0].Do(t, "CLUSTER", "KEYSLOT", "sl:"+tag+"x"), &slot)
+		slot, err := strconv.Atoi(c.Primaries[0].Do(t, "CLUSTER", "KEYSLOT", "sl:"+tag+"x"))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := c.Owner(t, slot); got != c.Primaries[i] {
 			t.Errorf("slot %d of %s is not primary %d's", slot, tag, i)
 		}

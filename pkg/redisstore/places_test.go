@@ -14,7 +14,7 @@ import (
 type place struct {
 	name  string
 	start func(t *testing.T) running
-	calls int // of each run of TestDifferential
+	calls int // of each run of TestDifferential; 0 for those that TestStore makes
 }
 
 // A running place: how to reach it, and the servers that keep the buckets.
@@ -28,12 +28,12 @@ type running struct {
 var places = []place{
 	{"redis", alone(servers.Redis), 10_000},
 	{"valkey", alone(servers.Valkey), 10_000},
-	{"redis, TLS, RESP3 and a user of few rights", guarded, 500},
+	{"redis, TLS, RESP3 and a user of few rights", guarded, 0},
 	{"redis cluster", together(servers.Redis, servers.Options{Password: "secret"}), 2000},
 	{"valkey cluster", together(servers.Valkey, servers.Options{Replicas: 1}), 1000},
-	{"redis cluster, TLS", togetherTLS, 200},
-	{"redis sentinel", watched(servers.Redis, servers.Options{Password: "secret"}), 1000},
-	{"valkey sentinel", watched(servers.Valkey, servers.Options{}), 500},
+	{"redis cluster, TLS, RESP3 and a user of few rights", togetherTLS, 0},
+	{"redis sentinel", watched(servers.Redis, servers.Options{Password: "secret"}), 0},
+	{"valkey sentinel", watched(servers.Valkey, servers.Options{}), 0},
 }
 
 func alone(kind servers.Kind) func(*testing.T) running {
@@ -43,11 +43,14 @@ func alone(kind servers.Kind) func(*testing.T) running {
 	}
 }
 
-// guarded has no right but those that the package asks for.
+// rights are those that the package asks for, for a test's keys.
+var rights = []string{"on", ">s3cret", "~t*", "+evalsha", "+eval", "+time", "+mget", "+get", "+set", "+del", "+ping", "+info"}
+
+// guarded has no right but those.
 func guarded(t *testing.T) running {
 	certificates := servers.NewCertificates(t)
 	s := servers.Start(t, servers.Redis, servers.Options{Certificates: certificates})
-	s.Do(t, "ACL", "SETUSER", "limiter", "on", ">s3cret", "~t*", "+evalsha", "+eval", "+time", "+mget", "+get", "+set", "+del", "+ping", "+info")
+	s.Do(t, append([]string{"ACL", "SETUSER", "limiter"}, rights...)...)
 	url := strings.Replace(s.URL(), "rediss://", "rediss://limiter@", 1) + "?protocol=3"
 	return running{redisstore.Options{URL: url, Password: "s3cret", TLS: certificates.Client()}, []*servers.Server{s}, false}
 }
@@ -62,7 +65,11 @@ func together(kind servers.Kind, o servers.Options) func(*testing.T) running {
 func togetherTLS(t *testing.T) running {
 	certificates := servers.NewCertificates(t)
 	c := servers.Cluster(t, servers.Redis, 3, servers.Options{Certificates: certificates})
-	return running{redisstore.Options{URL: c.URL(), TLS: certificates.Client()}, c.Primaries, true}
+	for _, s := range c.Primaries {
+		s.Do(t, append([]string{"ACL", "SETUSER", "limiter", "+cluster|slots", "+asking"}, rights...)...)
+	}
+	o := redisstore.Options{URL: c.URL() + "?protocol=3", Username: "limiter", Password: "s3cret", TLS: certificates.Client()}
+	return running{o, c.Primaries, true}
 }
 
 func watched(kind servers.Kind, o servers.Options) func(*testing.T) running {

@@ -26,7 +26,7 @@ func TestStore(t *testing.T) {
 }
 
 // TestDifferential makes about 100,000 charges on each kind of server, in
-// several runs at a time, and fewer where they are several. With
+// several runs at a time, and fewer in a cluster. With
 // SLUICE_TEST_LONG it makes a million where there is one server:
 //
 //	SLUICE_TEST_LONG=1 go test -count=1 -v -timeout 1h -run 'TestDifferential/(redis|valkey)$' ./pkg/redisstore

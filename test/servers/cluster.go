@@ -172,14 +172,33 @@ func (c *ClusterOf) MoveKeys(t testing.TB, slot, n int, from, to *Server) int {
 	return left
 }
 
-// Settle ends a migration: slot is to's.
+// Settle ends a migration: slot is to's. It waits until all primaries that run
+// say so.
 func (c *ClusterOf) Settle(t testing.TB, slot int, to *Server) {
 	t.Helper()
 	id := to.ID(t)
 	to.Do(t, "CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", id)
 	for _, s := range c.Primaries {
-		if s != to && s.cmd != nil {
-			s.Do(t, "CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", id)
+		if s.cmd == nil {
+			continue
+		}
+		// Until the news of it are everywhere, older ones may undo it.
+		s.Await(t, func(nodes string) bool {
+			if ownedBy(nodes, id, slot) {
+				return true
+			}
+			_, _ = s.Try("CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", id)
+			return false
+		}, "CLUSTER", "NODES")
+	}
+}
+
+// ownedBy says that in CLUSTER NODES slot is that of the node called id.
+func ownedBy(nodes, id string, slot int) bool {
+	for line := range strings.Lines(nodes) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == id {
+			return owns(fields, slot)
 		}
 	}
+	return false
 }
