@@ -102,7 +102,7 @@ func (g *group) charge(i int, passed bool, at lookup) {
 	case made && c.Limits.counts(cost):
 		b.settle(c.Limits, g.now)
 		b.spend(c.Limits, g.now, cost)
-	case passed || made || !c.Shadow:
+	case passed || !c.Shadow:
 		b.move(g.now)
 	}
 }

@@ -75,6 +75,23 @@ func TestCalendarEndsTwice(t *testing.T) {
 	}
 }
 
+// TestCalendarEnds has a day end between the question and the answer.
+func TestCalendarEnds(t *testing.T) {
+	t.Parallel()
+	server := servers.Start(t, servers.Redis, servers.Options{Socket: true})
+	ls, zone := daily(t)
+	midnight := time.Date(2026, time.May, 1, 0, 0, 0, 0, zone)
+	var looks atomic.Int64
+	store := open(t, redisstore.Options{
+		URL: server.URL(), Deadline: patience,
+		Now: func() time.Time { return midnight.Add(time.Duration(min(looks.Add(1), 2)-2) * time.Microsecond) },
+	})
+	want := bucket.Result{Allowed: true, Remaining: 8, FullIn: 24 * time.Hour}
+	if diff := cmp.Diff(want, take(t, store, bucket.Charge{Key: "k", Limits: ls, Cost: 1})[0]); diff != "" {
+		t.Errorf("Take(at midnight, asked a microsecond before) (-want +got):\n%s", diff)
+	}
+}
+
 // TestUndoModes gives a charge back after others were made: it is as if it had
 // never been, where each mode lets that be known.
 func TestUndoModes(t *testing.T) {

@@ -181,6 +181,9 @@ func (d *driver) charges() []bucket.Charge {
 		if i > 0 && d.chance(6) {
 			charges[i] = charges[d.IntN(i)]
 			charges[i].Cost = d.cost()
+			if d.chance(4) {
+				charges[i].Limits = d.anyLimits()
+			}
 			d.repeated++
 			continue
 		}
@@ -190,6 +193,11 @@ func (d *driver) charges() []bucket.Charge {
 		}
 	}
 	return charges
+}
+
+func (d *driver) anyLimits() *bucket.Limits {
+	r := d.rules[d.IntN(len(d.rules))]
+	return r.versions[d.IntN(len(r.versions))]
 }
 
 func (d *driver) cost() int64 {

@@ -138,7 +138,8 @@ func slidingSlots(t *testing.T, h Harness) {
 }
 
 func slidingRefund(t *testing.T, h Harness) {
-	playOne(t, h, limits(t, fivePer64s(bucket.Sliding)), []step{
+	ls := limits(t, fivePer64s(bucket.Sliding))
+	playOne(t, h, ls, []step{
 		{0, 3, yes(2, 64*sec)},
 		{10 * sec, 2, yes(0, 64*sec)},
 		{20 * sec, -1, yes(1, 54*sec)},
@@ -148,6 +149,16 @@ func slidingRefund(t *testing.T, h Harness) {
 		{21*sec + 500*ms, 2, yes(0, 64*sec)},
 		{30 * sec, -100, yes(5, 0)},
 		{30 * sec, 5, yes(0, 64*sec)},
+	})
+	// A refund of all that was taken last ends its slot, and is no reason to
+	// keep what was taken before for longer.
+	h.SetNow(epoch)
+	play(t, h, []moment{
+		{0, []bucket.Charge{charge("slot", ls, 1)}, []bucket.Result{yes(4, 64*sec)}},
+		{10 * sec, []bucket.Charge{charge("slot", ls, 2)}, []bucket.Result{yes(2, 64*sec)}},
+		{10*sec + 100*ms, []bucket.Charge{charge("slot", ls, -2)}, []bucket.Result{yes(4, 53900*ms)}},
+		{10*sec + 200*ms, []bucket.Charge{charge("slot", ls, 1)}, []bucket.Result{yes(3, 64*sec)}},
+		{64 * sec, []bucket.Charge{charge("slot", ls, 0)}, []bucket.Result{yes(4, 10200*ms)}},
 	})
 }
 
@@ -173,6 +184,25 @@ func slidingChanged(t *testing.T, h Harness) {
 	playOne(t, h, limits(t, short), []step{
 		{106 * sec, 2, no(1, sec, sec)}, // 1 of 74 s is back; 75 s: with it, in a slot of 10 s
 		{107 * sec, 5, yes(0, 32*sec)},
+	})
+}
+
+// slidingRegrouped brings charges seconds apart under a period of slots of
+// 10 s: those within the first 10 s leave with the last of them.
+func slidingRegrouped(t *testing.T, h Harness) {
+	long := fivePer64s(bucket.Sliding)
+	long.Per = 640 * time.Second
+	playOne(t, h, limits(t, fivePer64s(bucket.Sliding)), []step{
+		{0, 1, yes(4, 64*sec)},
+		{4 * sec, 1, yes(3, 64*sec)},
+		{9 * sec, 1, yes(2, 64*sec)},
+		{10 * sec, 1, yes(1, 64*sec)},
+	})
+	playOne(t, h, limits(t, long), []step{
+		{15 * sec, 2, no(1, 634*sec, 635*sec)},
+		{20*sec - us, 1, yes(0, 640*sec)}, // in the slot of 10 s
+		{649*sec - us, 1, no(0, us, 11*sec)},
+		{649 * sec, 3, yes(0, 640*sec)},
 	})
 }
 

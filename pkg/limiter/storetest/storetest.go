@@ -71,6 +71,7 @@ var cases = []testCase{
 	{"sliding in slots", slidingSlots},
 	{"refund of a sliding limit", slidingRefund},
 	{"sliding, limit changed", slidingChanged},
+	{"sliding, period changed", slidingRegrouped},
 	{"sliding, mode changed", slidingMode},
 	{"sliding, clock set back", slidingClockBack},
 	{"aligned, clock set back", alignedClockBack},

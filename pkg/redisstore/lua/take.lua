@@ -58,11 +58,8 @@ end
 local function charge(c, passed)
   local k, set, cost, shadow = keys[c], terms[c], costs[c], flags[c] % 4 >= 2
   if shadow or under[k] ~= set then fits(c) end
-  local owes = set.debt and cost > 0
-  local made = owes or (passed and room[c])
-  if not (made and spend(k, set, cost)) and (cost ~= 0 or not room[c]) and (passed or owes or not shadow) then
-    keep[k] = true
-  end
+  local made = (set.debt and cost > 0) or (passed and room[c])
+  if not (made and spend(k, set, cost)) and (cost ~= 0 or not room[c]) and (passed or not shadow) then keep[k] = true end
   answer(k, room[c] and (made and 1 or 2) or 0)
 end
 
