@@ -98,7 +98,7 @@ func TestProcesses(t *testing.T) {
 			s := servers.Start(t, kind, servers.Options{})
 			greedy, interval := processes(t, s.URL(), func() *servers.Server { return s }, nil)
 			if greedy != 0 || interval != 0 {
-				t.Errorf("4 processes × 32 callers admitted %d parts of a token too many under greedy, %d tokens under interval; want 0", greedy, interval)
+				t.Errorf("4 processes × 32 callers admitted %d tokens too many under greedy, %d under interval; want 0", greedy, interval)
 			}
 		})
 	}
@@ -124,13 +124,12 @@ func TestProcessesReshard(t *testing.T) {
 	greedy, interval := processes(t, c.URL(), func() *servers.Server { return c.Owner(t, 0) }, move)
 	t.Logf("%d moves", moves)
 	if greedy > 0 || interval > 0 || moves == 0 {
-		t.Errorf("4 processes × 32 callers admitted %d parts of a token too many under greedy, %d tokens under interval, during %d moves; want at most 0", greedy, interval, moves)
+		t.Errorf("4 processes × 32 callers admitted %d tokens too many under greedy, %d under interval, during %d moves; want at most 0", greedy, interval, moves)
 	}
 }
 
 // processes runs the callers, and meanwhile move again and again, and returns by
-// how much they were admitted more than the buckets at last say: greedy in
-// parts of a token.
+// how many tokens more was admitted than the buckets at last say.
 func processes(t *testing.T, url string, at func() *servers.Server, move func()) (greedy, interval int64) {
 	t.Helper()
 	store := open(t, redisstore.Options{URL: url, Deadline: patience})
@@ -169,9 +168,12 @@ func processes(t *testing.T, url string, at func() *servers.Server, move func())
 	terms := g.Limits.Terms(0)
 	back := (lastG.at - firstG.at) * terms.Step
 	greedy = (admitted[0]+4000)*terms.Unit - back - (lastG.spent*terms.Unit - lastG.aux)
-	periods := (lastI.at - lastI.aux - firstI.at) / (terms.PerMS * 1000)
+	// Whole periods, but for what a server's clock is set back by on the way.
+	us := terms.PerMS * 1000
+	periods, off := (lastI.at-lastI.aux-firstI.at+us/2)/us, (lastI.at-lastI.aux-firstI.at+us/2)%us-us/2
+	t.Logf("the interval's periods are off by %d µs", off)
 	interval = admitted[1] + 4000 - periods*terms.Tokens - lastI.spent
-	return greedy, interval
+	return greedy / terms.Unit, interval
 }
 
 // fork runs four processes and returns what they admitted together.
