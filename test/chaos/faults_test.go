@@ -62,7 +62,7 @@ var faults = []fault{
 		fails:   all, cause: []string{"timeout"}, opens: true,
 	},
 	{
-		name: "every second connection cut", byWay: true,
+		name: "connections cut, every second at once", byWay: true,
 		inflict: func(_ *testing.T, s *system) { s.way.cuts.Store(true); s.way.cut() },
 		heal:    func(_ *testing.T, s *system) { s.way.cuts.Store(false) },
 		fails:   some, cause: []string{"broken", "other"},
@@ -153,10 +153,10 @@ type trial struct {
 	*system
 	*load
 	goroutines float64
-	// The fault begins, all fails that will, it ends, the store is used again,
-	// what failed until then is counted, the end.
-	begins, down, ends, well, steady, over time.Time
-	before                                 map[string]float64 // what was counted when steady
+	// The fault begins, all fails that will, it is about to end, it has ended,
+	// the store is used again, what failed until then is counted, the end.
+	begins, down, ends, healed, well, steady, over time.Time
+	before                                         map[string]float64 // what was counted when steady
 }
 
 // newTrial starts a system that has answered some requests.
@@ -198,9 +198,9 @@ func (r *trial) caused(line string) bool {
 func (r *trial) recover(t *testing.T) {
 	t.Helper()
 	r.heal(t, r.system)
-	r.ends = time.Now()
+	r.healed = time.Now()
 	eventually(t, "a rule that denies without the store allows", func() bool {
-		for _, a := range r.between(r.ends, time.Now()) {
+		for _, a := range r.between(r.healed, time.Now()) {
 			if a.kind == shut && a.status == 200 {
 				r.well = a.end
 				return true

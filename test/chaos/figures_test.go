@@ -20,7 +20,7 @@ func (r *trial) report(t *testing.T) {
 	t.Helper()
 	during, open := times(r.between(r.begins, r.ends)), times(r.between(r.down, r.ends))
 	row := fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s |", r.name, len(during),
-		ms(at(during, 50)), ms(at(during, 99)), ms(at(open, 50)), ms(at(open, 99)), ms(r.well.Sub(r.ends)))
+		ms(at(during, 50)), ms(at(during, 99)), ms(at(open, 50)), ms(at(open, 99)), ms(r.well.Sub(r.healed)))
 	t.Log(row)
 	figures.Lock()
 	defer figures.Unlock()

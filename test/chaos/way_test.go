@@ -13,8 +13,8 @@ type way struct {
 	addr, to string
 	// late is how late answers come, as a time.Duration.
 	late atomic.Int64
-	// cuts has every second connection end at its first question, and those
-	// that are open.
+	// cuts has connections end: every second at its first question, the others
+	// at a later one.
 	cuts atomic.Bool
 
 	mu     sync.Mutex
@@ -89,19 +89,25 @@ func (w *way) serve(client net.Conn) {
 	var both sync.WaitGroup
 	both.Go(func() {
 		defer server.Close()
-		w.ask(client, server, n%2 == 0)
+		w.ask(client, server, 1+n%2*20)
 	})
 	w.answer(server, client)
 	client.Close()
 	both.Wait()
 }
 
-func (w *way) ask(client, server net.Conn, unlucky bool) {
+// ask passes questions on; with cuts, that many less one.
+func (w *way) ask(client, server net.Conn, luck int) {
 	b := make([]byte, 32<<10)
 	for {
 		n, err := client.Read(b)
-		if err != nil || unlucky && w.cuts.Load() {
+		if err != nil {
 			return
+		}
+		if w.cuts.Load() {
+			if luck--; luck <= 0 {
+				return
+			}
 		}
 		if _, err := server.Write(b[:n]); err != nil {
 			return
