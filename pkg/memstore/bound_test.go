@@ -158,15 +158,15 @@ func TestKeepsWhatIsNotFull(t *testing.T) {
 	buckets := map[string]bucket.Bucket{}
 	now := epoch
 	for i := range 20_000 {
-		now = now.Add(time.Duration(rnd.Int64N(20_000)) * time.Microsecond)
+		now = now.Add(time.Duration(rnd.Int64N(4000)) * time.Microsecond)
 		c.set(now)
 		if rnd.IntN(1000) == 0 {
 			wantLen(t, s, buckets, now)
 			now = now.Add(-time.Second)
 			c.set(now)
 		}
-		key := fmt.Sprint(rnd.IntN(500))
-		charge := bucket.Charge{Key: key, Limits: rules[len(key)%2], Cost: rnd.Int64N(6) - 1}
+		key := fmt.Sprint(rnd.IntN(5000))
+		charge := bucket.Charge{Key: key, Limits: rules[len(key)%2], Cost: rnd.Int64N(8) - 3}
 		if _, err := take(t, s, charge); err != nil {
 			t.Fatalf("Take(%v) = %v, want no error", charge, err)
 		}

@@ -32,7 +32,8 @@ func TestDeny(t *testing.T) {
 	ls := mustLimits(t, bucket.Limit{Tokens: 2, Per: time.Minute})
 	s := crowded(t, memstore.Deny, ls)
 	fresh, old := bucket.Charge{Key: "new", Limits: ls, Cost: 1}, bucket.Charge{Key: "old", Limits: ls, Cost: 1}
-	look, back, shadow := fresh, fresh, fresh
+	look, back, shadow, other := fresh, fresh, fresh, fresh
+	other.Limits = mustLimits(t, bucket.Limit{Tokens: 6, Per: time.Minute, Burst: 9})
 	look.Cost, back.Cost, shadow.Shadow = 0, -1, true
 	empty := bucket.Result{RetryAfter: 30 * time.Second, FullIn: time.Minute}
 	half := bucket.Result{Allowed: true, Remaining: 1, FullIn: 30 * time.Second}
@@ -47,6 +48,9 @@ func TestDeny(t *testing.T) {
 		{"a look, which needs none", []bucket.Charge{look}, []bucket.Result{full}},
 		{"a refund, which needs none", []bucket.Charge{back}, []bucket.Result{full}},
 		{"twice", []bucket.Charge{fresh, fresh}, []bucket.Result{{RetryAfter: time.Minute, FullIn: time.Minute}, {RetryAfter: time.Minute, FullIn: time.Minute}}},
+		{"under two limits, of which the first decides", []bucket.Charge{fresh, other}, []bucket.Result{
+			{RetryAfter: time.Minute, FullIn: time.Minute}, {Allowed: true, Remaining: 7, FullIn: 20 * time.Second},
+		}},
 		{"in shadow, which denies nobody", []bucket.Charge{shadow, old}, []bucket.Result{empty, {Allowed: true, FullIn: time.Minute}}},
 		{"old ones go on", []bucket.Charge{old}, []bucket.Result{{RetryAfter: 30 * time.Second, FullIn: time.Minute}}},
 	} {
@@ -61,8 +65,8 @@ func TestDeny(t *testing.T) {
 	if got := s.Len(); got != 2 {
 		t.Errorf("Len() = %d, want 2: none was added", got)
 	}
-	if got := s.Refused(); got != 4 {
-		t.Errorf("Refused() = %d, want 4", got)
+	if got := s.Refused(); got != 5 {
+		t.Errorf("Refused() = %d, want 5", got)
 	}
 }
 

@@ -90,6 +90,9 @@ func TestCalendarEnds(t *testing.T) {
 	if diff := cmp.Diff(want, take(t, store, bucket.Charge{Key: "k", Limits: ls, Cost: 1})[0]); diff != "" {
 		t.Errorf("Take(at midnight, asked a microsecond before) (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(want, take(t, store, bucket.Charge{Key: "k", Limits: ls})[0]); diff != "" {
+		t.Errorf("Take(a look after it) (-want +got):\n%s", diff)
+	}
 }
 
 // TestUndoModes gives a charge back after others were made: it is as if it had

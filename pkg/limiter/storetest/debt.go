@@ -81,6 +81,10 @@ func debtInGroup(t *testing.T, h Harness) {
 		{0, []bucket.Charge{charge("short", plain, 2), charge("owes", owing, 1)}, []bucket.Result{yes(3, 4*sec), no(0, 10*sec, 18*sec)}},
 		{0, []bucket.Charge{charge("short", plain, 2), charge("owes", owing, 0)}, []bucket.Result{yes(3, 4*sec), no(0, 10*sec, 18*sec)}},
 		{10 * sec, []bucket.Charge{charge("short", plain, 2), charge("owes", owing, 0)}, []bucket.Result{yes(3, 4*sec), yes(1, 8*sec)}},
+		// Under other limits a charge of the same key speaks only, and needs no
+		// token of its own.
+		{10 * sec, []bucket.Charge{charge("empty", plain, 5)}, []bucket.Result{yes(0, 10*sec)}},
+		{10 * sec, []bucket.Charge{charge("empty", plain, -1), charge("empty", owing, 0)}, []bucket.Result{yes(1, 8*sec), yes(1, 8*sec)}},
 		// Costs on one key are one cost.
 		{10 * sec, []bucket.Charge{charge("owes", owing, 3), charge("owes", owing, 4)}, []bucket.Result{yes(0, 22*sec), yes(0, 22*sec)}},
 	})
