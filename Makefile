@@ -2,10 +2,10 @@
 
 STORE ?= memory
 
-.PHONY: help demo test lint fmt build tools
+.PHONY: help demo test test-long lint fmt build tools
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
 
 demo: build ## a real Envoy asking extauthz, on this machine; STORE=redis keeps the buckets in Redis
 	@go build -o bin/demo ./test/demo
@@ -13,6 +13,9 @@ demo: build ## a real Envoy asking extauthz, on this machine; STORE=redis keeps 
 
 test: ## every test: unit, race, stores on real servers, end to end; CI=1 fails what would be skipped
 	@hack/test
+
+test-long: ## ten million decisions against the oracle, a million on Redis and on Valkey, memory at a million keys
+	@hack/test-long
 
 lint: ## formatting, go vet, and the linters of .golangci.yml
 	@hack/lint

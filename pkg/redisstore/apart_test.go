@@ -15,7 +15,7 @@ import (
 )
 
 // long says that tests may take their time.
-var long = os.Getenv("SLUICE_LONG") != ""
+var long = os.Getenv("SLUICE_TEST_LONG") != ""
 
 // A keyed is a bucket of TestApart: what it is charged with, and what was
 // admitted.
