@@ -37,7 +37,7 @@ func TestDifferential(t *testing.T) {
 			t.Parallel()
 			at, calls := p.start(t), p.calls
 			if os.Getenv("SLUICE_TEST_LONG") != "" && !at.apart {
-				calls = 100_000
+				calls = 110_000
 			}
 			for seed := range uint64(5) {
 				t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
