@@ -238,3 +238,29 @@ func TestCostOfEachRule(t *testing.T) {
 		}
 	}
 }
+
+// What makes a when fail does not lead past the rules after it: a stop holds
+// only where the when is true.
+func TestFailedWhenStopsNothing(t *testing.T) {
+	t.Parallel()
+	p := compile(t, rules(
+		policy.RuleSpec{Name: "staff", Match: &policy.MatchSpec{When: `claims.role == "admin"`}, Unlimited: true, Stop: true},
+		policy.RuleSpec{Name: "all", Limits: hourly(1)},
+	))
+	for _, tt := range []struct {
+		claims map[string]any
+		want   string
+	}{
+		{nil, "staff all"},
+		{map[string]any{"role": "guest"}, "all"},
+		{map[string]any{"role": "admin"}, "staff"},
+	} {
+		a := whole()
+		a.Metadata = map[string]map[string]any{"envoy.filters.http.jwt_authn": {"idp": tt.claims}}
+		r := policy.Request{Attributes: a, Identity: p.Edge.Identify(a)}
+		if got := strings.Join(names(p.ForRequest(r).Applied), " "); got != tt.want {
+			t.Errorf("ForRequest with claims %v applied %q, want %q", tt.claims, got, tt.want)
+		}
+		checkTrace(t, p.Trace(r))
+	}
+}

@@ -113,10 +113,11 @@ func (p *Policy) match(v *view) (m Match) {
 	var space [32]int32
 	found := p.paths.find(v.path, space[:0])
 	for n, id := range found {
-		rule := &p.rules[id]
+		rule, before := &p.rules[id], len(v.failures)
 		if !rule.matches(v) {
 			continue
 		}
+		sure := len(v.failures) == before
 		charge, lacks := rule.charge(p, v)
 		if status := rule.refusal(lacks); status != 0 {
 			return Match{Refusal: &Refusal{Rule: rule.Rule, Name: lacks.name, Status: status}}
@@ -128,7 +129,7 @@ func (p *Policy) match(v *view) (m Match) {
 			m.Applied = make([]Applied, 0, len(found)-n)
 		}
 		m.Applied = append(m.Applied, Applied{rule.Rule, charge, charge.Limits == nil})
-		if rule.stop {
+		if rule.stop && sure {
 			break
 		}
 	}
@@ -136,7 +137,8 @@ func (p *Policy) match(v *view) (m Match) {
 }
 
 // matches says that r, whose path v has, is for v. A when that fails is true:
-// a rule must not be escaped by what makes it fail.
+// a rule must not be escaped by what makes it fail. Nor must the rules after
+// it, which such a rule does not stop.
 func (r *rule) matches(v *view) bool {
 	return r.match.matches(v) && (r.when == nil || r.when.holds(v, r.Rule, true))
 }

@@ -168,10 +168,15 @@ func (s *search) next(r *rule, other bool, look func(*RuleTrace)) RuleTrace {
 	switch {
 	case t.Verdict == Refuses:
 		s.by, s.how = r.Rule, Unreached
-	case t.Verdict == Applies && r.stop:
+	case t.Verdict == Applies && r.stop && t.sure():
 		s.by, s.how, t.Stop = r.Rule, Stopped, true
 	}
 	return t
+}
+
+// sure says that the rule's conditions hold, and none for want of a value.
+func (t *RuleTrace) sure() bool {
+	return !slices.ContainsFunc(t.Conditions, func(c Condition) bool { return c.Err != nil })
 }
 
 func (p *Policy) exemptBy(v *view) string {
