@@ -176,6 +176,7 @@ func foreignValues() []string {
 	with := func(i int, b string) string { return good[:i] + b + good[i+len(b):] }
 	withLog := func(i int, b string) string { return goodLog[:i] + b + goodLog[i+len(b):] }
 	return []string{
+		goodLog[:27] + "\x01", // so many limits, and there it ends
 		goodLog[:37], goodLog + "\x01", "\x80" + goodLog[1:], "\xd0" + goodLog[1:], "\xe0" + goodLog[1:],
 		withLog(28, "\x00"), withLog(28, "\x02"), // so many entries
 		withLog(29, "\x00\x00\x0f\x42\x40"),                      // an entry a period old

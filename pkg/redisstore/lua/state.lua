@@ -138,7 +138,7 @@ local function form(value)
   if first % 64 >= 32 then limit, size, stride = limit .. NAME, size + 4, 6 end
   local count = (#value - length) / size
   if first >= 192 then
-    if byte(value, -1) > count then return nil end
+    if byte(value, -1) >= count then return nil end -- the logs take room too
     count = byte(value, -1)
   end
   if count < 1 or count > 16 or count ~= floor(count) or (wide and first % 16 > 0) then return nil end
