@@ -143,6 +143,9 @@ func (c *compiler) exempt() {
 	e := &c.policy.exempt
 	for i, text := range c.spec.Exempt.Paths {
 		c.addPath(&e.paths, place("exempt.paths", i), text, int32(i))
+		if p := c.pattern(text).pattern; p.regex != nil && !anchored(p.regex) {
+			c.warn(place("exempt.paths", i), quote(text)+", which is found anywhere in a path", "an expression that begins with ^: a client that adds such an end to a path is not limited", "")
+		}
 	}
 	c.methods("exempt.methods", c.spec.Exempt.Methods)
 	e.methods = append(e.methods, c.spec.Exempt.Methods...)

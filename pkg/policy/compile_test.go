@@ -187,6 +187,17 @@ func TestCompileWarnings(t *testing.T) {
 		{"header beside ip", func(s *policy.Spec) {
 			s.Rules = append(s.Rules, policy.RuleSpec{Name: "x", Per: []string{"header.a", "ip"}, Limits: hourly(1)})
 		}, nil},
+		{"exempt anywhere", func(s *policy.Spec) { s.Exempt.Paths = []string{"~/healthz$", "~a|^/b"} }, []string{
+			`exempt.paths[0]: "~/healthz$", which is found anywhere in a path`, `exempt.paths[1]: "~a|^/b", which is found anywhere in a path`,
+		}},
+		{"exempt from the start", func(s *policy.Spec) { s.Exempt.Paths = []string{"~^/healthz$", "~(?i)^/ok", `~\A/(a|b)`} }, nil},
+		{"stop for a header", func(s *policy.Spec) {
+			headers := []policy.HeaderSpec{{Name: "upgrade", Value: "websocket"}}
+			s.Rules = append(s.Rules,
+				policy.RuleSpec{Name: "x", Match: &policy.MatchSpec{Path: "/x/*", Headers: headers}, Stop: true, Limits: hourly(1)},
+				policy.RuleSpec{Name: "y", Match: &policy.MatchSpec{Path: "/y/*", Headers: headers}, Limits: hourly(1)},
+				policy.RuleSpec{Name: "z", Match: &policy.MatchSpec{Path: "/z/*", Headers: headers}, Stop: true, Limits: hourly(1)})
+		}, []string{"rules[2].match.headers: headers with stop"}},
 		{"path alone", func(s *policy.Spec) {
 			s.Rules = append(s.Rules, policy.RuleSpec{Name: "x", Per: []string{"path"}, Limits: hourly(1)})
 		}, nil},

@@ -27,6 +27,7 @@ func (c *compiler) rules() {
 		c.policy.rules[i] = c.rule(i)
 	}
 	c.stops()
+	c.invited()
 }
 
 func (c *compiler) rule(i int) rule {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 )
@@ -51,6 +52,17 @@ func parseRegex(expr string) (pattern, *Fault) {
 		return pattern{}, &Fault{Found: quote("~" + expr), Want: "a regular expression in RE2's syntax", Do: "mend it: " + err.Error()}
 	}
 	return pattern{regex: regex}, nil
+}
+
+// anchored says that regex only matches from the start of a path, as far as
+// that is simple to see.
+func anchored(regex *regexp.Regexp) bool {
+	tree, err := syntax.Parse(regex.String(), syntax.Perl)
+	if err != nil {
+		return false
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	return err == nil && program.StartCond()&syntax.EmptyBeginText != 0
 }
 
 func isPlaceholder(s string) bool {

@@ -1,5 +1,7 @@
 package policy
 
+import "slices"
+
 // skips warns where a client decides by what it writes whether a rule applies.
 func (c *compiler) skips(r *rule, s *RuleSpec, path string) {
 	for i := range r.per {
@@ -12,6 +14,18 @@ func (c *compiler) skips(r *rule, s *RuleSpec, path string) {
 			at = "identities." + p.name + ".missing"
 		}
 		c.warn(at, "skip where "+p.name+" is missing", "share, ip or a status: a client that leaves it out is not limited by "+quote(s.Name), "")
+	}
+}
+
+// invited warns where a client gets past later rules by a header that it
+// writes.
+func (c *compiler) invited() {
+	for i := range c.policy.rules {
+		later := c.spec.Rules[i+1:]
+		isForRequests := func(s RuleSpec) bool { return s.Descriptor == nil }
+		if r := &c.policy.rules[i]; r.stop && len(r.match.headers) > 0 && slices.ContainsFunc(later, isForRequests) {
+			c.warn(place("rules", i)+".match.headers", "headers with stop", "no stop, or a when, which sees believed headers alone: a client that writes them is not limited by later rules", "")
+		}
 	}
 }
 
