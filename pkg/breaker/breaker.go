@@ -12,7 +12,8 @@
 // leaves the others in use.
 //
 // An answer is also that the store takes no writes or is full: who is over a
-// limit is still denied then. A call that its caller gave up says nothing.
+// limit is still denied then. A call that its caller gave up says nothing, nor
+// does one whose time was over before it began.
 //
 // What a failure means for a request is for others to say; the package knows
 // errors by their Cause alone.
@@ -143,6 +144,9 @@ func (b *Breaker) Open() *OpenError { return b.open.Load() }
 func (b *Breaker) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
 	if open := b.open.Load(); open != nil {
 		return open
+	}
+	if ctx.Err() != nil {
+		return b.store.Take(ctx, charges, results) // whose error says nothing of the store
 	}
 	var err error
 	asked := false

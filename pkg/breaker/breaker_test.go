@@ -126,6 +126,22 @@ func TestOpensByCause(t *testing.T) {
 	}
 }
 
+// A caller that comes too late says nothing of the store.
+func TestLateCallers(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	f.do(func(ctx context.Context, _ []bucket.Charge, _ []bucket.Result) error { return ctx.Err() })
+	b := mustNew(t, breaker.Options{Store: f})
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if got := opensAfter(late, b, 500); got != 500 {
+		t.Errorf("opens after %d calls whose deadline had passed, want never", got)
+	}
+	if err := late.Err(); !errors.Is(b.Take(late, []bucket.Charge{{Key: "k"}}, make([]bucket.Result, 1)), err) {
+		t.Errorf("Take after the deadline = another error than the store's, want %v", err)
+	}
+}
+
 // The failure may be of each bucket.
 func TestOpensByResults(t *testing.T) {
 	t.Parallel()
