@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
@@ -36,7 +35,7 @@ func (r *Report) addBuckets(d limiter.Decision, store, local *looking) {
 func bucketOf(a *policy.Applied, result *bucket.Result) *Bucket {
 	b := &Bucket{Key: a.Key, Cost: a.Cost, Unlimited: a.Unlimited, Room: result.Allowed}
 	if result.Err != nil {
-		b.Failed = cause(result.Err)
+		b.Failed = limiter.Cause(result.Err)
 		return b
 	}
 	if !result.Allowed && result.RetryAfter != bucket.Never {
@@ -121,13 +120,4 @@ func (r *Report) answer(resp response.Response, note string) {
 	for _, h := range resp.Headers {
 		r.Answer.Headers = append(r.Answer.Headers, Header(h))
 	}
-}
-
-// cause says in a word of ours why a store failed.
-func cause(err error) string {
-	var c interface{ Cause() string }
-	if errors.As(err, &c) {
-		return c.Cause()
-	}
-	return "other"
 }
