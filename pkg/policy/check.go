@@ -87,20 +87,7 @@ func (c *compiler) headers() {
 	h := c.spec.Headers
 	h.CORS = slices.Clone(h.CORS)
 	c.shown = &h
-	seen := make(map[string]string)
-	for _, n := range []struct{ field, name string }{
-		{"limit", h.Limit}, {"remaining", h.Remaining}, {"reset", h.Reset}, {"retry_after", h.RetryAfter}, {"policy", h.Policy}, {"rule", h.Rule},
-	} {
-		path, lower := "headers.names."+n.field, strings.ToLower(n.name)
-		switch {
-		case n.name == "":
-		case !isToken(n.name):
-			c.fault(path, quote(n.name), "a header's name such as X-RateLimit-Limit", "")
-		case seen[lower] != "":
-			c.fault(path, quote(n.name)+", which is the name of "+seen[lower]+" as well", "a name of its own", "")
-		}
-		seen[lower] = n.field
-	}
+	c.names(&h)
 	for i, origin := range h.CORS {
 		if !isOrigin(origin) {
 			c.fault(place("headers.cors", i), quote(origin), "an origin as browsers write it, such as https://app.example, or * for all", "")
@@ -108,14 +95,53 @@ func (c *compiler) headers() {
 	}
 }
 
-// isOrigin says that a browser can write s, or that it stands for all origins.
+// names refuses header names that no header can have, or that another header
+// of an answer has: a proxy that sets headers by name would keep one of the two.
+func (c *compiler) names(h *Headers) {
+	fields := []struct{ field, name, own string }{
+		{"limit", h.Limit, "x-ratelimit-limit"}, {"remaining", h.Remaining, "x-ratelimit-remaining"}, {"reset", h.Reset, "x-ratelimit-reset"},
+		{"retry_after", h.RetryAfter, "retry-after"}, {"policy", h.Policy, "ratelimit-policy"}, {"rule", h.Rule, ""},
+	}
+	taken := make(map[string]string)
+	for _, name := range otherHeaders {
+		taken[name] = "a header with a meaning of its own"
+	}
+	for _, f := range fields {
+		if f.name == "" {
+			taken[f.own] = "the name of " + f.field + " as well"
+		}
+	}
+	for _, f := range fields {
+		path, lower := "headers.names."+f.field, strings.ToLower(f.name)
+		switch {
+		case f.name == "":
+		case !isToken(f.name):
+			c.fault(path, quote(f.name), "a header's name such as X-RateLimit-Limit", "")
+		case taken[lower] != "":
+			c.fault(path, quote(f.name)+", which is "+taken[lower], "a name of its own", "")
+		default:
+			taken[lower] = "the name of " + f.field + " as well"
+		}
+	}
+}
+
+// otherHeaders are headers that an answer may have beside those with names of
+// the policy's, or that HTTP itself needs.
+var otherHeaders = []string{
+	"ratelimit", "x-envoy-ratelimited", "grpc-status", "grpc-message", "vary", "access-control-allow-origin", "access-control-expose-headers",
+	"content-type", "content-length", "transfer-encoding", "connection", "host",
+}
+
+// isOrigin says that a browser writes s, which leaves a scheme's usual port
+// out, or that it stands for all origins.
 func isOrigin(s string) bool {
 	u, err := url.Parse(s)
 	if s == "*" || err != nil || strings.Contains(s, "*") {
 		return s == "*"
 	}
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host}
-	return u.Scheme != "" && u.Host != "" && s == bare.String() && s == strings.ToLower(s)
+	usual := u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" // never written
+	return u.Scheme != "" && u.Host != "" && !usual && s == bare.String() && s == strings.ToLower(s)
 }
 
 // eitherOr refuses a descriptor rule with what only rules for requests have.

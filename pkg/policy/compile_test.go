@@ -238,6 +238,7 @@ func TestCompileWarnsOfRulesAfterStop(t *testing.T) {
 		{on("", nil, []string{"*.b.c"}), on("", nil, []string{"a.b.c", "*.a.b.c"}), nil, true},
 		{on("", nil, []string{"*.b.c"}), on("", nil, []string{"b.c"}), nil, false},
 		{on("", nil, []string{"b.c"}), nil, nil, false},
+		{&policy.MatchSpec{When: `claims.a == "b"`}, &policy.MatchSpec{When: `claims.a == "b"`}, nil, false}, // where it fails, both apply
 	} {
 		s := callers(policy.RuleSpec{Name: "first", Match: test.first, Per: test.per, Stop: true})
 		s.Rules = append(s.Rules, policy.RuleSpec{Name: "second", Match: test.second, Limits: hourly(1)})

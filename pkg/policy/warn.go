@@ -56,7 +56,8 @@ func (c *compiler) stops() {
 	}
 }
 
-// hides says that rule i stops the search wherever rule j matches.
+// hides says that rule i stops the search wherever rule j matches. One with a
+// when does not: where that fails, it applies without stopping.
 func (c *compiler) hides(i, j int) bool {
 	a := &c.policy.rules[i]
 	before, after := &c.spec.Rules[i], &c.spec.Rules[j]
@@ -71,7 +72,7 @@ func (c *compiler) hides(i, j int) bool {
 			return false
 		}
 	}
-	return c.covers(i, j)
+	return a.when == nil && c.covers(i, j)
 }
 
 // covers says that rule i, which is for requests, matches whatever rule j does.
