@@ -99,8 +99,12 @@ func (c *compiler) headers() {
 // of an answer has: a proxy that sets headers by name would keep one of the two.
 func (c *compiler) names(h *Headers) {
 	fields := []struct{ field, name, own string }{
-		{"limit", h.Limit, "x-ratelimit-limit"}, {"remaining", h.Remaining, "x-ratelimit-remaining"}, {"reset", h.Reset, "x-ratelimit-reset"},
-		{"retry_after", h.RetryAfter, "retry-after"}, {"policy", h.Policy, "ratelimit-policy"}, {"rule", h.Rule, ""},
+		{"limit", h.Limit, "x-ratelimit-limit"},
+		{"remaining", h.Remaining, "x-ratelimit-remaining"},
+		{"reset", h.Reset, "x-ratelimit-reset"},
+		{"retry_after", h.RetryAfter, "retry-after"},
+		{"policy", h.Policy, "ratelimit-policy"},
+		{"rule", h.Rule, ""},
 	}
 	taken := make(map[string]string)
 	for _, name := range otherHeaders {
