@@ -1,8 +1,9 @@
 # What a developer runs. `make` alone lists it.
 
 STORE ?= memory
+FUZZ_TIME ?= 10s
 
-.PHONY: help demo test test-long lint fmt build tools
+.PHONY: help demo test test-long fuzz lint fmt build tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
@@ -16,6 +17,9 @@ test: ## every test: unit, race, stores on real servers, end to end; CI=1 fails 
 
 test-long: ## ten million decisions against the oracle, a million on Redis and on Valkey, memory at a million keys
 	@hack/test-long
+
+fuzz: ## every fuzz target for FUZZ_TIME (10s) each, or those of FUZZ="FuzzCheck FuzzLoad"
+	@hack/fuzz $(FUZZ_TIME) $(FUZZ)
 
 lint: ## formatting, go vet, and the linters of .golangci.yml
 	@hack/lint
