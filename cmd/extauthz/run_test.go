@@ -47,6 +47,8 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"validate"}, "no policy given"},
 		{[]string{"validate", "--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"version", "x"}, `unknown argument "x"`},
+		{[]string{"health", "x"}, `unknown argument "x"`},
+		{[]string{"health", "--addr", "dns:///%"}, "want host:port or unix:path"},
 	} {
 		code, stdout, stderr := ran(tt.args, nil)
 		if code != exitUsage || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, "Usage:") || stdout != "" {
@@ -57,7 +59,7 @@ func TestRunUsage(t *testing.T) {
 
 func TestRunHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"help", "serve"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"health", "--help"}, {"help", "serve"}} {
 		code, stdout, stderr := ran(args, nil)
 		if code != exitOK || !strings.Contains(stdout, "Examples:") || stderr != "" {
 			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 0 and an example", args, code, stdout, stderr)

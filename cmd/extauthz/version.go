@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,26 +9,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version may be set by the linker: -ldflags "-X main.version=v1.2.3".
-var version string
+// These may be set by the linker: -ldflags "-X main.version=v1.2.3 -X
+// main.revision=abc". Without it Go's own word is taken, which there is none of
+// where the history is not at hand, as in an image.
+var version, revision string
 
 // A build says what this binary was built from.
 type build struct{ version, revision string }
 
 func thisBuild() build {
-	b := build{version: version, revision: "unknown"}
+	b := build{version: version, revision: revision}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return b
+		info = new(debug.BuildInfo)
 	}
-	if b.version == "" {
-		b.version = info.Main.Version
-	}
+	b.version = cmp.Or(b.version, info.Main.Version)
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
+		if s.Key == "vcs.revision" && b.revision == "" {
 			b.revision = s.Value
 		}
 	}
+	b.revision = cmp.Or(b.revision, "unknown")
 	return b
 }
 
