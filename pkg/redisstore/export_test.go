@@ -30,3 +30,8 @@ func (s *Store) TakeAndUndo(ctx context.Context, charges []bucket.Charge, meanwh
 	s.nodes.do(ctx, []*job{undo})
 	return undo.err
 }
+
+// Redialer dials as the pool of a server does that has so many places.
+func Redialer(places int64, stop <-chan struct{}, f dial) dial {
+	return (&dialer{dial: f, places: places, stop: stop}).Dial
+}

@@ -63,10 +63,11 @@ func (o Options) client(a address, addr string) *redis.Options {
 	return c
 }
 
-// server is client for one that keeps buckets.
-func (o Options) server(a address, addr string) *redis.Options {
+// server is client for one that keeps buckets, until stop is closed.
+func (o Options) server(a address, addr string, stop <-chan struct{}) *redis.Options {
 	c := o.client(a, addr)
 	c.Username, c.Password, c.DB = a.username, a.password, a.db
+	persistent(c, stop)
 	return c
 }
 
@@ -91,10 +92,8 @@ func (o Options) tls(addr string) *tls.Config {
 
 // nodes returns the servers that a says.
 func (o Options) nodes(a address) *nodes {
-	n := &nodes{
-		options: func(addr string) *redis.Options { return o.server(a, addr) },
-		clients: map[string]*node{}, stop: make(chan struct{}),
-	}
+	n := &nodes{clients: map[string]*node{}, stop: make(chan struct{})}
+	n.options = func(addr string) *redis.Options { return o.server(a, addr, n.stop) }
 	n.source = o.source(a, n)
 	switch a.scheme {
 	case clustered:
