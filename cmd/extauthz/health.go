@@ -35,7 +35,8 @@ func newHealth(environ []string) *cobra.Command {
 		Short: "Ask a running server whether it serves: for probes where there is no other program",
 		Long: `Ask a running server, by gRPC health, whether it serves. The exit code is 0 if it
 does, 1 if it does not or does not answer. It does not serve while it drains;
-that Redis is away does not change the answer.`,
+that Redis is away does not change the answer. The service "readiness" is what
+/readyz says, and "liveness" serves as long as the process does.`,
 		Example: `  extauthz health                                  # beside extauthz serve, in the same container
   extauthz health --addr sluice:9001 --wait 30s    # until it serves, at most so long
   extauthz health --addr sluice:9001 --tls-ca ca.pem --json | jq .status`,

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/sluice-mesh/sluice/internal/server"
 	"github.com/sluice-mesh/sluice/test/servers"
 )
 
@@ -59,6 +62,12 @@ func TestServeWithoutRedis(t *testing.T) {
 			}
 			if code, body := p.get(t, "/readyz"); code != tt.ready || !strings.Contains(body, `"name":"store","ok":false`) {
 				t.Errorf("GET /readyz = %d %s without a store, want %d and its fault", code, body, tt.ready)
+			}
+			for service, want := range map[string]bool{server.Liveness: true, server.Readiness: tt.ready == 200} {
+				got, err := healthv1.NewHealthClient(p.conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: service})
+				if err != nil || got.GetStatus() == healthv1.HealthCheckResponse_SERVING != want {
+					t.Errorf("health.Check(%q) = %v, %v without a store, want SERVING %v", service, got, err, want)
+				}
 			}
 			if got := p.metric(t, `sluice_store_errors_total{cause="refused",store="redis"}`); got != "3" {
 				t.Errorf("errors of the store = %q, want 3", got)

@@ -113,7 +113,7 @@ func serveAll(ctx context.Context, p parts) error {
 	beside.wait.Go(func() { p.policies.Run(ctx, hangups) })
 	p.logReady()
 	doors.run(p.ports.http, func(l net.Listener) error { return server.ServeHTTP(ctx, l, p.httpOptions()) })
-	doors.run(p.ports.grpc, func(l net.Listener) error { return p.newServer().Run(ctx, l) })
+	doors.run(p.ports.grpc, func(l net.Listener) error { return p.newServer(ctx).Run(ctx, l) })
 	err := doors.ended()
 	stop()
 	end()
@@ -123,13 +123,14 @@ func serveAll(ctx context.Context, p parts) error {
 	return err
 }
 
-func (p parts) newServer() *server.Server {
+func (p parts) newServer(ctx context.Context) *server.Server {
 	s := p.settings
 	return server.New(server.Options{
 		Services: p.services, Reflection: s.Reflection,
 		MaxConnectionAge: s.MaxConnectionAge, MaxMessageSize: s.MaxMessageSize, MaxStreams: s.MaxStreams,
 		DrainDelay: s.DrainDelay, DrainTime: s.DrainTime,
-		Log: p.log, Panicked: p.metrics.Panicked,
+		Ready: func(asked context.Context) bool { return p.ready(asked, ctx.Err() != nil).Ready },
+		Log:   p.log, Panicked: p.metrics.Panicked,
 	})
 }
 

@@ -41,8 +41,11 @@ type Options struct {
 	DrainDelay time.Duration
 	// DrainTime is how long requests under way may take after that.
 	DrainTime time.Duration
-	Log       *slog.Logger // nil logs nothing
-	Panicked  func()       // is called for each panic caught; may be nil
+	// Ready says whether requests may be sent here, for Readiness. It may be
+	// nil: then they may.
+	Ready    func(context.Context) bool
+	Log      *slog.Logger // nil logs nothing
+	Panicked func()       // is called for each panic caught; may be nil
 }
 
 // A Server serves one listener, once.
@@ -63,10 +66,13 @@ func New(o Options) *Server {
 	if o.Panicked == nil {
 		o.Panicked = func() {}
 	}
+	if o.Ready == nil {
+		o.Ready = func(context.Context) bool { return true }
+	}
 	s := &Server{opts: o, health: health.NewServer()}
 	s.ending, s.end = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(s.grpcOptions()...)
-	healthv1.RegisterHealthServer(s.grpc, s.health)
+	healthv1.RegisterHealthServer(s.grpc, probes{s.health, o.Ready})
 	for _, service := range o.Services {
 		service.Register(s.grpc)
 		s.health.SetServingStatus(service.Name, healthv1.HealthCheckResponse_SERVING)

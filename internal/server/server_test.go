@@ -88,7 +88,7 @@ func TestHealth(t *testing.T) {
 	for _, tt := range []struct {
 		service string
 		code    codes.Code
-	}{{"", codes.OK}, {"test.Echo", codes.OK}, {"test.Other", codes.NotFound}} {
+	}{{"", codes.OK}, {"test.Echo", codes.OK}, {server.Liveness, codes.OK}, {server.Readiness, codes.OK}, {"test.Other", codes.NotFound}} {
 		got, err := healthv1.NewHealthClient(r.conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: tt.service})
 		if status.Code(err) != tt.code || err == nil && got.Status != healthv1.HealthCheckResponse_SERVING {
 			t.Errorf("health.Check(%q) = %v, %v, want code %v", tt.service, got, err, tt.code)
