@@ -37,6 +37,12 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"explain", "-p", good, "/x", "--claim", "x"}, "want KEY=VALUE"},
 		{[]string{"explain", "-p", good, "/x", "--metadata", "[]"}, "want a JSON object"},
 		{[]string{"explain", "-p", good, "/x", "--descriptor", "a=b"}, "want one of the two"},
+		{[]string{"bench"}, "found 0 arguments, want a door"},
+		{[]string{"bench", "http", "x"}, `found the door "http", want ext_authz or rls`},
+		{[]string{"bench", "rls", "x"}, "rls wants --domain"},
+		{[]string{"bench", "ext_authz", "x", "--domain", "edge"}, "--context domain"},
+		{[]string{"bench", "ext_authz", "x", "--peer", "nobody"}, `peer: found "nobody"`},
+		{[]string{"bench", "ext_authz", "x", "--zipf", "1"}, "want more than 1"},
 		{[]string{"--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"serve", "--store-deadline", "soon"}, "--store-deadline"},
@@ -59,7 +65,7 @@ func TestRunUsage(t *testing.T) {
 
 func TestRunHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"health", "--help"}, {"help", "serve"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"health", "--help"}, {"bench", "--help"}, {"help", "serve"}} {
 		code, stdout, stderr := ran(args, nil)
 		if code != exitOK || !strings.Contains(stdout, "Examples:") || stderr != "" {
 			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 0 and an example", args, code, stdout, stderr)

@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// A Draw is what makes one request differ from another.
+type Draw struct {
+	Number uint64 // of the request, from 0
+	Key    uint64
+}
+
+// An Answer is what came of one request: OK, Denied, Unknown, or the name of a
+// gRPC code where there was no answer.
+type Answer string
+
+// What a server can answer.
+const (
+	OK      Answer = "ok"
+	Denied  Answer = "denied"
+	Unknown Answer = "unknown" // neither: Envoy allows then
+)
+
+// A Target is a server. Addr is required.
+type Target struct {
+	Addr        string      // as gRPC dials it: host:port, unix:PATH
+	Connections int         // that callers share; 0 means 1
+	TLS         *tls.Config // nil is plain text
+}
+
+// A Client asks one server. It is safe for concurrent use.
+type Client struct {
+	door  string
+	conns []*grpc.ClientConn
+	asks  []asker // one for each connection
+}
+
+// An asker asks over one connection.
+type asker func(context.Context, Draw) (Answer, error)
+
+// A Request is what is asked: an Authz or an RLS.
+type Request interface {
+	// compile reads the texts of the request.
+	compile() (door, error)
+}
+
+// A door makes askers.
+type door interface {
+	name() string
+	asker(grpc.ClientConnInterface) asker
+}
+
+// Dial makes a Client. It connects with the first request. Who has called it
+// closes the Client.
+func Dial(t Target, r Request) (*Client, error) {
+	d, err := r.compile()
+	if err != nil {
+		return nil, err
+	}
+	if t.Addr == "" {
+		return nil, errors.New("no address of a server given")
+	}
+	c := &Client{door: d.name()}
+	for range max(t.Connections, 1) {
+		conn, err := grpc.NewClient(t.Addr, t.options()...)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("dial %s: %w", t.Addr, err), c.Close())
+		}
+		c.conns, c.asks = append(c.conns, conn), append(c.asks, d.asker(conn))
+	}
+	return c, nil
+}
+
+func (t Target) options() []grpc.DialOption {
+	transport := insecure.NewCredentials()
+	if t.TLS != nil {
+		transport = credentials.NewTLS(t.TLS)
+	}
+	return []grpc.DialOption{grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry()}
+}
+
+// Close closes the connections.
+func (c *Client) Close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ask returns the name of a gRPC code beside an error.
+func (c *Client) ask(ctx context.Context, caller int, d Draw) (Answer, error) {
+	answer, err := c.asks[caller%len(c.asks)](ctx, d)
+	if err != nil {
+		return Answer(status.Code(err).String()), err
+	}
+	return answer, nil
+}
