@@ -108,8 +108,21 @@ func (b Bucket) Moved(now time.Time) Bucket {
 	return b
 }
 
+// AsOf returns b with its last charge at now, sooner or later than it was, and
+// nothing gained: the same bucket by another clock.
+func (b Bucket) AsOf(now time.Time) Bucket {
+	b.shift(now.UnixMicro())
+	return b
+}
+
 func (b *Bucket) move(at int64) {
-	if b.ls == nil || b.at <= at {
+	if b.at > at {
+		b.shift(at)
+	}
+}
+
+func (b *Bucket) shift(at int64) {
+	if b.ls == nil {
 		return
 	}
 	by := b.at - at

@@ -138,6 +138,19 @@ func newLimits(debt bool, maxDebt int64, limits []Limit) (*Limits, error) {
 	return ls, nil
 }
 
+// Draining returns limits that count as ls do, except that a positive cost is
+// always taken as far as there are tokens, even in a group that is denied. It
+// is for what was spent elsewhere already. Limits with debt are their own.
+func (ls *Limits) Draining() *Limits {
+	if ls.debt {
+		return ls
+	}
+	d := *ls
+	d.debt = true
+	d.print = d.fingerprint()
+	return &d
+}
+
 // Len returns the number of limits.
 func (ls *Limits) Len() int { return len(ls.list) }
 
@@ -148,7 +161,7 @@ func (ls *Limits) At(i int) Limit { return ls.list[i].Limit }
 // and a refund, though it is allowed, leaves the bucket as it was.
 func (ls *Limits) Closed() bool { return ls.closed }
 
-// Debt says that these are limits of NewDebtLimits.
+// Debt says that these are limits of NewDebtLimits, or Draining.
 func (ls *Limits) Debt() bool { return ls.debt }
 
 // Same says that ls and o count alike, so that a bucket of one is one of the

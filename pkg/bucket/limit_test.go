@@ -267,3 +267,60 @@ func TestRefillString(t *testing.T) {
 		}
 	}
 }
+
+// Draining limits take what there is, whatever else there is in the call, and
+// leave a bucket that the limits themselves go on from.
+func TestDraining(t *testing.T) {
+	t.Parallel()
+	epoch := time.UnixMicro(1_700_000_000_000_000)
+	for _, refill := range []bucket.Refill{bucket.Greedy, bucket.Interval, bucket.Aligned, bucket.Sliding} {
+		ls, err := bucket.NewLimits(bucket.Limit{Tokens: 10, Per: time.Hour, Refill: refill})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bucket.Bucket
+		for i, step := range []struct {
+			limits *bucket.Limits
+			cost   int64
+			left   int64
+		}{
+			{ls, 4, 6},
+			{ls.Draining(), 3, 3},
+			{ls, 1, 2},
+			{ls.Draining(), 5, 0}, // of which two were there
+			{ls, 1, 0},
+			{ls, -2, 2},
+			{ls, 2, 0},
+		} {
+			next, got := b.Take(step.limits, epoch, step.cost)
+			if got.Remaining != step.left {
+				t.Errorf("%v, step %d: Take(%d) = %+v, want remaining %d", refill, i, step.cost, got, step.left)
+			}
+			b = next
+		}
+	}
+}
+
+// A bucket is the same an hour sooner or later.
+func TestAsOf(t *testing.T) {
+	t.Parallel()
+	epoch := time.UnixMicro(1_700_000_000_000_000)
+	for _, refill := range []bucket.Refill{bucket.Greedy, bucket.Interval, bucket.Sliding} {
+		ls, err := bucket.NewLimits(bucket.Limit{Tokens: 10, Per: time.Minute, Refill: refill})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := bucket.Bucket{}.Take(ls, epoch, 3)
+		b, _ = b.Take(ls, epoch.Add(7*time.Second), 2)
+		for _, by := range []time.Duration{-time.Hour, 0, time.Hour} {
+			moved := b.AsOf(epoch.Add(7*time.Second + by))
+			for _, later := range []time.Duration{0, time.Second, 58 * time.Second, time.Minute} {
+				at := epoch.Add(7*time.Second + later)
+				_, want := b.Take(ls, at, 6)
+				if _, got := moved.Take(ls, at.Add(by), 6); got != want {
+					t.Errorf("%v moved by %v: Take(6) %v later = %+v, want %+v", refill, by, later, got, want)
+				}
+			}
+		}
+	}
+}

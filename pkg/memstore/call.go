@@ -167,7 +167,7 @@ func (c *call) place() bool {
 		if s.bucket.Full() || s.refused {
 			continue
 		}
-		if s.look(); (s.known && !s.fit()) || (!s.known && !c.insert(s)) {
+		if s.look(); (s.known && !s.fit()) || (!s.known && !c.insert(s, c.store.budget.forNew())) {
 			s.refused, all = true, false
 		}
 	}
@@ -187,9 +187,9 @@ func (s *slot) fit() bool {
 	return true
 }
 
-// insert makes a record for s, if there is room.
-func (c *call) insert(s *slot) bool {
-	if c.store.kept.Add(1) > c.store.maxKeys || !s.shard.room(classFor(s.key, s.bucket), c.store.budget.forNew()) {
+// insert makes a record for s, if there is room within most bytes.
+func (c *call) insert(s *slot, most int64) bool {
+	if c.store.kept.Add(1) > c.store.maxKeys || !s.shard.room(classFor(s.key, s.bucket), most) {
 		c.store.kept.Add(-1)
 		return false
 	}

@@ -1,0 +1,137 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+)
+
+// run settles what there is, until ctx ends, and then once more.
+func (s *Store) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.Background(), goodbye)
+			defer cancel()
+			s.settle(last)
+			return
+		case <-s.wake:
+			s.settleAll(ctx)
+		}
+	}
+}
+
+// settleAll tries again and again until nothing is left or ctx ends.
+func (s *Store) settleAll(ctx context.Context) {
+	for s.count.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(Pause):
+			s.settle(ctx)
+		}
+	}
+}
+
+// settle tells Main of all that is owed now, or as much as it hears: one
+// bucket first, and the others once that was heard.
+func (s *Store) settle(ctx context.Context) {
+	keys := s.keys()
+	if len(keys) == 0 || !s.settleOne(ctx, keys[0]) {
+		return
+	}
+	var next atomic.Int64
+	var away atomic.Bool
+	var wait sync.WaitGroup
+	for range min(workers, len(keys)-1) {
+		wait.Go(func() {
+			for i := next.Add(1); i < int64(len(keys)) && !away.Load(); i = next.Add(1) {
+				if !s.settleOne(ctx, keys[i]) {
+					away.Store(true)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func (s *Store) keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := make([]string, 0, len(s.debts))
+	for key := range s.debts {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// settleOne tells Main of one bucket, and says whether it is there. What may
+// have been heard is never told again.
+func (s *Store) settleOne(ctx context.Context, key string) bool {
+	s.mu.Lock()
+	d := s.debts[key]
+	s.mu.Unlock()
+	err := s.tell(ctx, key, d)
+	if err != nil && unheard(err) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rest := s.debts[key].tokens - d.tokens; rest != 0 {
+		s.debts[key] = debt{s.debts[key].limits, rest}
+	} else {
+		delete(s.debts, key)
+	}
+	s.count.Store(int64(len(s.debts)))
+	if err != nil {
+		s.forgotten.Add(max(d.tokens, 0))
+	}
+	return err == nil
+}
+
+// tell charges Main with what is owed, as far as it has not come back in the
+// meantime: what a bucket lacks here it lacks there.
+func (s *Store) tell(ctx context.Context, key string, d debt) error {
+	owed := d.tokens
+	if owed > 0 {
+		owed = min(owed, most(s.local.Bucket(key, d.limits).Parts(d.limits)))
+	}
+	if owed == 0 {
+		return nil
+	}
+	results := make([]bucket.Result, 1)
+	if err := s.main.Take(ctx, []bucket.Charge{{Key: key, Limits: d.limits.Draining(), Cost: owed}}, results); err != nil {
+		return err
+	}
+	if results[0].Err != nil {
+		return results[0].Err
+	}
+	s.settled.Add(max(owed, 0))
+	return nil
+}
+
+// most returns the most tokens that a limit lacks.
+func most(parts []bucket.Part) int64 {
+	var spent int64
+	for _, p := range parts {
+		spent = max(spent, p.Spent)
+	}
+	return spent
+}
+
+// unheard says that err proves that no charge was made.
+func unheard(err error) bool {
+	var cause interface{ Cause() string }
+	return errors.As(err, &cause) && silent[cause.Cause()]
+}
+
+// silent are the causes of errors after which nothing was charged: a call of
+// one bucket writes once or not at all.
+var silent = map[string]bool{
+	"open": true, "refused": true, "auth": true, "loading": true, "busy": true, "readonly": true, "clients": true,
+	"clusterdown": true, "moved": true, "noscript": true, "tls": true, "closed": true, "full": true, "disk": true, "replicas": true,
+}
