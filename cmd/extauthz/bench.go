@@ -17,11 +17,11 @@ import (
 func newBench() *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
-		Use:   "bench ext_authz|rls ADDRESS",
+		Use:   "bench ext_authz|rls|http ADDRESS",
 		Short: "Ask a server as Envoy does, and say how fast it answers",
 		Long: `Ask a server as Envoy does, and say how fast it answers. Any server will do that
-speaks ext_authz or Envoy's rate limit protocol; ADDRESS is host:port or
-unix:PATH.
+speaks ext_authz, Envoy's rate limit protocol, or HTTP: a check over HTTP, or a
+proxy itself. ADDRESS is host:port or, for the first two, unix:PATH.
 
 Without --rate each caller asks again as soon as it has its answer. With --rate
 requests begin when they are due, and a latency counts from then: a server that

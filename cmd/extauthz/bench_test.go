@@ -10,7 +10,7 @@ import (
 
 func TestBench(t *testing.T) {
 	t.Parallel()
-	p := start(t, "--policy", policyFile(t, limited(30)))
+	p := start(t, "--policy", policyFile(t, limited(30)), "--http-addr", "127.0.0.1:0")
 	for _, tt := range []struct {
 		args []string
 		code int
@@ -19,6 +19,7 @@ func TestBench(t *testing.T) {
 	}{
 		{[]string{"ext_authz", p.grpc, "--path", "/api/{n}", "--peer", "10.0.0.0/8", "--keys", "1000000"}, exitOK, map[bench.Answer]int64{bench.OK: 50}, ""},
 		{[]string{"ext_authz", p.grpc, "--path", "/api/x"}, exitOK, map[bench.Answer]int64{bench.OK: 30, bench.Denied: 20}, ""},
+		{[]string{"http", p.http, "--path", "/api/y"}, exitOK, map[bench.Answer]int64{bench.OK: 30, bench.Denied: 20}, ""},
 		{[]string{"rls", p.grpc, "--domain", "edge", "--descriptor", "generic_key=login", "--hits", "2"}, exitOK, map[bench.Answer]int64{bench.OK: 15, bench.Denied: 35}, ""},
 		{[]string{"rls", p.grpc, "--domain", "edge", "--descriptor", "generic_key=login", "--all-ok"}, exitFailed, map[bench.Answer]int64{bench.Denied: 50}, "50 of 50 requests were not OK"},
 		{[]string{"ext_authz", "unix:" + t.TempDir() + "/none"}, exitFailed, map[bench.Answer]int64{"Unavailable": 50}, "50 of 50 requests had no answer: "},

@@ -47,11 +47,11 @@ func (o *benchOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.allOK, "all-ok", false, "fail too if an answer is not OK")
 	flags.BoolVar(&o.progress, "progress", false, "say each second how it goes, also if standard error is no terminal")
 
-	flags.StringVar(&o.authz.Method, "method", "GET", "ext_authz: the request's method")
-	flags.StringVar(&o.authz.Path, "path", "/", "ext_authz: the request's path")
-	flags.StringVar(&o.authz.Host, "host", "bench", "ext_authz: the request's host")
+	flags.StringVar(&o.authz.Method, "method", "GET", "ext_authz, http: the request's method")
+	flags.StringVar(&o.authz.Path, "path", "/", "ext_authz, http: the request's path")
+	flags.StringVar(&o.authz.Host, "host", "bench", "ext_authz, http: the request's host")
 	flags.StringVar(&o.authz.Peer, "peer", "203.0.113.7", "ext_authz: the direct peer's `ADDRESS`, or a network of which each key gets one")
-	flags.StringArrayVarP(&o.headers, "header", "H", nil, "ext_authz: a header line, `'NAME: VALUE'`; may be repeated")
+	flags.StringArrayVarP(&o.headers, "header", "H", nil, "ext_authz, http: a header line, `'NAME: VALUE'`; may be repeated")
 	flags.StringArrayVar(&o.context, "context", nil, "ext_authz: a context extension of the route, `KEY=VALUE`; may be repeated")
 	flags.StringVar(&o.domain, "domain", "", "rls: the descriptors' domain")
 	flags.StringArrayVar(&o.descriptors, "descriptor", nil, "rls: a descriptor `KEY=VALUE,...`; \\, is a comma; may be repeated")
@@ -62,31 +62,55 @@ func (o *benchOptions) addFlags(flags *pflag.FlagSet) {
 // request returns what args and the flags say is asked.
 func (o *benchOptions) request(args []string) (bench.Request, error) {
 	if len(args) != 2 {
-		return nil, fmt.Errorf("found %d arguments, want a door, ext_authz or rls, and an address", len(args))
+		return nil, fmt.Errorf("found %d arguments, want a door, ext_authz, rls or http, and an address", len(args))
 	}
 	switch args[0] {
 	case "ext_authz":
 		return o.authzRequest()
 	case "rls":
 		return o.rlsRequest()
+	case "http":
+		return o.httpRequest()
 	default:
-		return nil, fmt.Errorf("found the door %q, want ext_authz or rls", args[0])
+		return nil, fmt.Errorf("found the door %q, want ext_authz, rls or http", args[0])
 	}
 }
 
 func (o *benchOptions) authzRequest() (bench.Request, error) {
-	if o.domain != "" || len(o.descriptors) > 0 || o.hits > 0 {
-		return nil, errors.New("--domain, --descriptor and --hits are of rls, found ext_authz; a route's domain is --context domain=…")
+	err := o.noDescriptor()
+	if err == nil {
+		o.authz.Headers, err = entries(o.headers)
 	}
-	lines, err := headerLines(o.headers)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		o.authz.Context, err = pairs("context", o.context)
 	}
-	for _, line := range lines {
-		o.authz.Headers = append(o.authz.Headers, bench.Entry{Key: line.Name, Value: line.Value})
-	}
-	o.authz.Context, err = pairs("context", o.context)
 	return o.authz, err
+}
+
+func (o *benchOptions) httpRequest() (bench.Request, error) {
+	err := o.noDescriptor()
+	r := bench.HTTP{Method: o.authz.Method, Path: o.authz.Path, Host: o.authz.Host}
+	if err == nil {
+		r.Headers, err = entries(o.headers)
+	}
+	return r, err
+}
+
+func (o *benchOptions) noDescriptor() error {
+	if o.domain != "" || len(o.descriptors) > 0 || o.hits > 0 {
+		return errors.New("--domain, --descriptor and --hits are of rls; a route's domain is --context domain=…")
+	}
+	return nil
+}
+
+// entries reads header lines.
+func entries(texts []string) ([]bench.Entry, error) {
+	lines, err := headerLines(texts)
+	var all []bench.Entry
+	for _, line := range lines {
+		all = append(all, bench.Entry{Key: line.Name, Value: line.Value})
+	}
+	return all, err
 }
 
 func (o *benchOptions) rlsRequest() (bench.Request, error) {

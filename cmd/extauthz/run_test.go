@@ -38,7 +38,7 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"explain", "-p", good, "/x", "--metadata", "[]"}, "want a JSON object"},
 		{[]string{"explain", "-p", good, "/x", "--descriptor", "a=b"}, "want one of the two"},
 		{[]string{"bench"}, "found 0 arguments, want a door"},
-		{[]string{"bench", "http", "x"}, `found the door "http", want ext_authz or rls`},
+		{[]string{"bench", "grpc", "x"}, `found the door "grpc", want ext_authz, rls or http`},
 		{[]string{"bench", "rls", "x"}, "rls wants --domain"},
 		{[]string{"bench", "ext_authz", "x", "--domain", "edge"}, "--context domain"},
 		{[]string{"bench", "ext_authz", "x", "--peer", "nobody"}, `peer: found "nobody"`},

@@ -48,14 +48,19 @@ func (a Authz) compile() (door, error) {
 
 func (a *authz) name() string { return "ext_authz" }
 
-func (a *authz) asker(conn grpc.ClientConnInterface) asker {
+func (a *authz) dial(t Target) ([]asker, func() error, error) { return dialGRPC(t, a.over) }
+
+func (a *authz) over(conn grpc.ClientConnInterface) asker {
 	client := authv3.NewAuthorizationClient(conn)
 	return func(ctx context.Context, d Draw) (Answer, error) {
 		resp, err := client.Check(ctx, a.request(d))
-		if resp.GetStatus().GetCode() != 0 {
-			return Denied, err
+		if err != nil {
+			return "", err
 		}
-		return OK, err
+		if resp.GetStatus().GetCode() != 0 {
+			return Denied, nil
+		}
+		return OK, nil
 	}
 }
 

@@ -19,7 +19,7 @@ type Draw struct {
 }
 
 // An Answer is what came of one request: OK, Denied, Unknown, or the name of a
-// gRPC code where there was no answer.
+// gRPC code or a status of HTTP where there was no answer.
 type Answer string
 
 // What a server can answer.
@@ -31,7 +31,7 @@ const (
 
 // A Target is a server. Addr is required.
 type Target struct {
-	Addr        string      // as gRPC dials it: host:port, unix:PATH
+	Addr        string      // as gRPC dials it: host:port, unix:PATH; of HTTP host:port
 	Connections int         // that callers share; 0 means 1
 	TLS         *tls.Config // nil is plain text
 }
@@ -39,23 +39,23 @@ type Target struct {
 // A Client asks one server. It is safe for concurrent use.
 type Client struct {
 	door  string
-	conns []*grpc.ClientConn
 	asks  []asker // one for each connection
+	close func() error
 }
 
 // An asker asks over one connection.
 type asker func(context.Context, Draw) (Answer, error)
 
-// A Request is what is asked: an Authz or an RLS.
+// A Request is what is asked: an Authz, an RLS or an HTTP.
 type Request interface {
 	// compile reads the texts of the request.
 	compile() (door, error)
 }
 
-// A door makes askers.
+// A door makes askers of a target, as many as it has connections.
 type door interface {
 	name() string
-	asker(grpc.ClientConnInterface) asker
+	dial(Target) (asks []asker, done func() error, err error)
 }
 
 // Dial makes a Client. It connects with the first request. Who has called it
@@ -68,15 +68,35 @@ func Dial(t Target, r Request) (*Client, error) {
 	if t.Addr == "" {
 		return nil, errors.New("no address of a server given")
 	}
-	c := &Client{door: d.name()}
-	for range max(t.Connections, 1) {
+	t.Connections = max(t.Connections, 1)
+	asks, done, err := d.dial(t)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", t.Addr, err)
+	}
+	return &Client{d.name(), asks, done}, nil
+}
+
+// Close closes the connections.
+func (c *Client) Close() error { return c.close() }
+
+// dialGRPC makes the askers of a gRPC service.
+func dialGRPC(t Target, over func(grpc.ClientConnInterface) asker) (asks []asker, done func() error, err error) {
+	var conns []*grpc.ClientConn
+	done = func() error {
+		var errs []error
+		for _, conn := range conns {
+			errs = append(errs, conn.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for range t.Connections {
 		conn, err := grpc.NewClient(t.Addr, t.options()...)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("dial %s: %w", t.Addr, err), c.Close())
+			return nil, nil, errors.Join(err, done())
 		}
-		c.conns, c.asks = append(c.conns, conn), append(c.asks, d.asker(conn))
+		conns, asks = append(conns, conn), append(asks, over(conn))
 	}
-	return c, nil
+	return asks, done, nil
 }
 
 func (t Target) options() []grpc.DialOption {
@@ -87,20 +107,11 @@ func (t Target) options() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry()}
 }
 
-// Close closes the connections.
-func (c *Client) Close() error {
-	var errs []error
-	for _, conn := range c.conns {
-		errs = append(errs, conn.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// ask returns the name of a gRPC code beside an error.
+// ask returns what there was instead of an answer beside an error.
 func (c *Client) ask(ctx context.Context, caller int, d Draw) (Answer, error) {
 	answer, err := c.asks[caller%len(c.asks)](ctx, d)
-	if err != nil {
+	if err != nil && answer == "" {
 		return Answer(status.Code(err).String()), err
 	}
-	return answer, nil
+	return answer, err
 }

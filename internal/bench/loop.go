@@ -26,7 +26,7 @@ type caller struct {
 	number    int
 	draw      func() uint64
 	latencies *hdrhistogram.Histogram
-	late      *hdrhistogram.Histogram // by how much requests began after they were due
+	late      *hdrhistogram.Histogram // by how much requests began after they were due; nil in a closed loop
 	answers   map[Answer]int64
 	failure   error // the first
 	done      atomic.Int64
@@ -36,9 +36,11 @@ type caller struct {
 func newLoop(c *Client, o Options) *loop {
 	l := &loop{client: c, o: o}
 	for i := range o.Callers {
-		l.callers = append(l.callers, &caller{
-			number: i, draw: o.keys(i), latencies: newHistogram(), late: newHistogram(), answers: map[Answer]int64{},
-		})
+		caller := &caller{number: i, draw: o.keys(i), latencies: newHistogram(), answers: map[Answer]int64{}}
+		if o.Rate > 0 {
+			caller.late = newHistogram()
+		}
+		l.callers = append(l.callers, caller)
 	}
 	return l
 }
@@ -83,7 +85,7 @@ func (l *loop) call(ctx context.Context, c *caller) {
 		if !ok {
 			return
 		}
-		if l.o.Rate > 0 {
+		if c.late != nil {
 			sleepUntil(ctx, due)
 			record(c.late, time.Since(due))
 		}

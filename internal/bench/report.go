@@ -13,7 +13,7 @@ import (
 
 // A Report is what came of a run.
 type Report struct {
-	Door        string  `json:"door"` // ext_authz or rls
+	Door        string  `json:"door"` // ext_authz, rls or http
 	Callers     int     `json:"callers"`
 	Connections int     `json:"connections"`
 	Rate        float64 `json:"rate,omitempty"` // that was asked for; none in a closed loop
@@ -55,13 +55,15 @@ type CPU struct {
 
 func (l *loop) report(took time.Duration, used cpuTimes) Report {
 	r := Report{
-		Door: l.client.door, Callers: l.o.Callers, Connections: len(l.client.conns), Rate: l.o.Rate, Keys: l.o.Keys, Zipf: l.o.Zipf,
+		Door: l.client.door, Callers: l.o.Callers, Connections: len(l.client.asks), Rate: l.o.Rate, Keys: l.o.Keys, Zipf: l.o.Zipf,
 		Seconds: took.Seconds(), Answers: map[Answer]int64{},
 	}
 	latencies, late := newHistogram(), newHistogram()
 	for _, c := range l.callers {
 		latencies.Merge(c.latencies)
-		late.Merge(c.late)
+		if c.late != nil {
+			late.Merge(c.late)
+		}
 		r.add(c)
 	}
 	r.PerSecond = float64(r.Requests) / r.Seconds

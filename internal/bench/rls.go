@@ -42,17 +42,22 @@ func (r RLS) compile() (door, error) {
 
 func (r *rls) name() string { return "rls" }
 
-func (r *rls) asker(conn grpc.ClientConnInterface) asker {
+func (r *rls) dial(t Target) ([]asker, func() error, error) { return dialGRPC(t, r.over) }
+
+func (r *rls) over(conn grpc.ClientConnInterface) asker {
 	client := rlsv3.NewRateLimitServiceClient(conn)
 	return func(ctx context.Context, d Draw) (Answer, error) {
 		resp, err := client.ShouldRateLimit(ctx, r.request(d))
+		if err != nil {
+			return "", err
+		}
 		switch resp.GetOverallCode() {
 		case rlsv3.RateLimitResponse_OK:
-			return OK, err
+			return OK, nil
 		case rlsv3.RateLimitResponse_OVER_LIMIT:
-			return Denied, err
+			return Denied, nil
 		default:
-			return Unknown, err
+			return Unknown, nil
 		}
 	}
 }
