@@ -23,7 +23,9 @@ extensionProviders:
       port: {{ include "sluice.grpcPort" . }}
       timeout: {{ include "sluice.integrations.seconds" . }} # Istio's default is 600s
       failOpen: {{ .Values.integrations.failOpen }}
-      statusOnError: {{ .Values.integrations.statusOnError | quote }} # Istio's default is 403
+      {{- with .Values.integrations.statusOnError }}
+      statusOnError: {{ . | quote }} # Istio's default is 403
+      {{- end }}
 {{- end }}
 
 {{/* sluice.integrations.istio.routes (dict "context" … "vhost" …) is a patch's match of virtual hosts. */}}
