@@ -23,7 +23,7 @@
 
 {{/* sluice.integrations.tls is "true" if the gRPC door speaks TLS. */}}
 {{- define "sluice.integrations.tls" -}}
-{{- if (.Values.tls | default dict).enabled }}true{{ end -}}
+{{- if .Values.tls.enabled }}true{{ end -}}
 {{- end }}
 
 {{/* sluice.integrations.targetRefs are references to Gateway API objects, with their group. */}}
