@@ -27,11 +27,11 @@ selector:
   port: {{ include "sluice.httpPort" . }}
   targetPort: http
   protocol: TCP
-  appProtocol: http
+  appProtocol: {{ ternary "https" "http" .Values.tls.http }}
 {{- end }}
 {{- end }}
 
 {{/* sluice.appProtocol tells gateways how to speak to the gRPC port. */}}
 {{- define "sluice.appProtocol" -}}
-{{- .Values.service.appProtocol | default "kubernetes.io/h2c" -}}
+{{- .Values.service.appProtocol | default (ternary "https" "kubernetes.io/h2c" .Values.tls.enabled) -}}
 {{- end }}
