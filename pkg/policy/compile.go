@@ -30,14 +30,20 @@ func Compile(s Spec, o Options) (*Policy, []Fault) {
 
 		patterns: make(map[string]readPattern),
 	}
-	c.name("domain", s.Domain, domainName)
+	if s.Tree == nil {
+		c.name("domain", s.Domain, domainName)
+	}
 	c.edge()
 	c.identities()
 	c.exempt()
 	c.headers()
-	c.rules()
-	c.unused()
-	c.doubts()
+	if s.Tree != nil {
+		c.tree()
+	} else {
+		c.rules()
+		c.unused()
+		c.doubts()
+	}
 	c.policy.words = c.words()
 	for i := range c.faults {
 		c.faults[i].File = s.File

@@ -76,10 +76,14 @@ func (n *entryNode) find(d descriptors.Descriptor, found []int32) []int32 {
 // ForDescriptor returns the descriptor rules that apply to d, and their
 // buckets, at a cost of 1 each. A rule wants the whole of d, in its order.
 // Addresses in d are one caller where the policy's trust says so. An empty
-// value is a value.
+// value is a value. Of a tree at most one rule applies, the closest; addresses
+// are text there.
 func (p *Policy) ForDescriptor(d descriptors.Descriptor) []Applied {
-	if len(d) == 0 {
+	switch {
+	case len(d) == 0:
 		return nil
+	case p.tree != nil:
+		return p.tree.forDescriptor(p, d)
 	}
 	d = p.withCallers(d)
 	var space [16]int32
@@ -92,7 +96,7 @@ func (p *Policy) ForDescriptor(d descriptors.Descriptor) []Applied {
 			applied = make([]Applied, 0, len(found)-n)
 		}
 		charge := rule.chargeEntries(p, d)
-		applied = append(applied, Applied{rule.Rule, charge, charge.Limits == nil})
+		applied = append(applied, Applied{Rule: rule.Rule, Charge: charge, Unlimited: charge.Limits == nil})
 		if rule.stop {
 			break
 		}

@@ -33,6 +33,9 @@ type Match struct {
 	// Failures are the expressions that had no value. What a rule does then
 	// is done already.
 	Failures []Failure
+	// Spare says that a quota is among what was asked for that charges
+	// nothing, so that not all of a request's quotas can deny.
+	Spare bool
 }
 
 // A Refusal denies a request for what it lacks.
@@ -50,6 +53,15 @@ type Applied struct {
 	// Unlimited says that the rule charges this request nothing. The Charge
 	// has no Limits then, but the Key of the rule's bucket.
 	Unlimited bool
+	// Quota says that a denial by this bucket denies the request only if all
+	// quotas of the request deny. A quota is charged alone.
+	Quota bool
+	// Brought says that the request brought the limit with it, in place of all
+	// that the rule says.
+	Brought bool
+	// Way is the way through a tree that metrics show: the rule's name, unless
+	// the rule wants values of the request in it. It is empty for other rules.
+	Way string
 }
 
 // A Policy is one compiled file: its trusted edge, its identities and its
@@ -67,7 +79,8 @@ type Policy struct {
 	rules    []rule // in the file's order
 	paths    pathIndex
 	entries  entryNode
-	answers  bool // it has rules for requests, not descriptors alone
+	tree     *tree // nil where there are rules
+	answers  bool  // it has rules for requests, not descriptors alone
 	words    words
 }
 
@@ -88,9 +101,14 @@ type rule struct {
 
 // Rules lists the rules in the file's order. The slice is the caller's.
 func (p *Policy) Rules() []*Rule {
-	rules := make([]*Rule, len(p.rules))
+	rules := make([]*Rule, 0, len(p.rules))
 	for i := range p.rules {
-		rules[i] = p.rules[i].Rule
+		rules = append(rules, p.rules[i].Rule)
+	}
+	if p.tree != nil {
+		for _, l := range p.tree.leaves {
+			rules = append(rules, l.Rule)
+		}
 	}
 	return rules
 }
@@ -128,7 +146,7 @@ func (p *Policy) match(v *view) (m Match) {
 		if m.Applied == nil {
 			m.Applied = make([]Applied, 0, len(found)-n)
 		}
-		m.Applied = append(m.Applied, Applied{rule.Rule, charge, charge.Limits == nil})
+		m.Applied = append(m.Applied, Applied{Rule: rule.Rule, Charge: charge, Unlimited: charge.Limits == nil})
 		if rule.stop && sure {
 			break
 		}

@@ -10,6 +10,26 @@ type Rule struct {
 	OnError OnError
 	Deny    Deny
 	Headers *Headers // its file's; never nil in a compiled policy
+	// Leaf is what only a rule of a tree has; nil for others.
+	Leaf *Leaf
+}
+
+// A Leaf is what a rule has besides that comes from a file of
+// envoyproxy/ratelimit's format. Its Name there is the way to it, key by key,
+// as metrics show it.
+type Leaf struct {
+	// Quota says that a denial by this rule denies the request only if all its
+	// quotas deny.
+	Quota bool
+	// Replaces names the rules that do not hold for a request for which this
+	// one does.
+	Replaces []string
+	// Metadata is passed on in answers to requests that the rule lets pass. It
+	// is made of maps with text as keys, lists, text, numbers and truth values,
+	// and is read only.
+	Metadata map[string]any
+
+	names []string // by which others may replace it
 }
 
 // OnError is what a rule wants when its store does not answer.

@@ -18,8 +18,12 @@ type Spec struct {
 	Identities []IdentitySpec // in the file's order
 	Exempt     ExemptSpec
 	Rules      []RuleSpec
-	Headers    Headers
-	OnError    OnError
+	// Tree takes the place of Rules in a file of envoyproxy/ratelimit's
+	// format; then there is nothing else but the Domain and OnError. It is
+	// nil where there are rules.
+	Tree    []NodeSpec
+	Headers Headers
+	OnError OnError
 }
 
 // IdentitySpec is one entry of identities.

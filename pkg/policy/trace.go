@@ -302,6 +302,10 @@ func (p *part) trace(v *view) Value {
 // TraceDescriptor finds the rules as ForDescriptor does, and says why.
 func (p *Policy) TraceDescriptor(d descriptors.Descriptor) Trace {
 	t := Trace{Match: Match{Applied: p.ForDescriptor(d)}}
+	if p.tree != nil {
+		t.Rules = p.tree.trace(d)
+		return t
+	}
 	d = p.withCallers(d)
 	var s search
 	for i := range p.rules {
@@ -353,6 +357,9 @@ func (p *Policy) Callers() map[*Rule]string {
 		if name := p.rules[i].caller(p.words.rules[i].entries); name != "" {
 			by[p.rules[i].Rule] = name
 		}
+	}
+	if p.tree != nil {
+		p.tree.callers(by)
 	}
 	return by
 }
