@@ -27,6 +27,8 @@ type Decision struct {
 	Failures []policy.Failure
 	// Refusal is set with the Reason Refused.
 	Refusal *policy.Refusal
+	// Spare is the Match's.
+	Spare bool
 	// Local says that the local store answered for at least one rule.
 	Local bool
 	// Err is what the store said, where it failed for the whole request or
@@ -96,7 +98,7 @@ func (d *Decision) Rule() *policy.Rule {
 func (d *Decision) Lacking() []int {
 	var places []int
 	for i := range d.Results {
-		if r := &d.Results[i]; !r.Allowed && r.Err == nil && !d.Applied[i].Shadow {
+		if r := &d.Results[i]; !r.Allowed && r.Err == nil && d.denies(i) {
 			places = append(places, i)
 		}
 	}
@@ -114,9 +116,14 @@ func (d *Decision) ShadowDenied(i int) bool {
 // tokens left, then the longest to full, then the first. It is -1 if none of
 // them has limits and a result and is not in shadow.
 func (d *Decision) Tightest(from, to int) int {
+	return d.tightest(from, to, func(int) bool { return true })
+}
+
+// tightest is Tightest among the places that pick chooses.
+func (d *Decision) tightest(from, to int, pick func(int) bool) int {
 	best := -1
 	for i := from; i < min(to, len(d.Results)); i++ {
-		if d.Applied[i].Shadow || d.Applied[i].Unlimited || d.Results[i].Err != nil {
+		if d.Applied[i].Shadow || d.Applied[i].Unlimited || d.Results[i].Err != nil || !pick(i) {
 			continue
 		}
 		if best < 0 || d.Results[i].Tighter(d.Results[best]) {
@@ -128,7 +135,10 @@ func (d *Decision) Tightest(from, to int) int {
 
 // conclude decides by the results that are there.
 func (d *Decision) conclude() {
-	d.Allowed, d.Reason, d.Deciding = true, Within, d.Tightest(0, len(d.Results))
+	// Of quotas that deny, while another lets the request pass, none decides.
+	over := d.quotasOver()
+	d.Allowed, d.Reason = true, Within
+	d.Deciding = d.tightest(0, len(d.Results), func(i int) bool { return over || !d.Applied[i].Quota || d.Results[i].Allowed })
 	switch {
 	case d.Deciding >= 0 && !d.Results[d.Deciding].Allowed:
 		d.Allowed, d.Reason = false, OverLimit

@@ -95,9 +95,9 @@ func (l *Limiter) decide(ctx context.Context, m policy.Match) Decision {
 	case len(m.Applied) == 0:
 		return Decision{Allowed: true, Reason: NoRule, Failures: m.Failures, Deciding: -1}
 	}
-	d := Decision{Applied: m.Applied, Failures: m.Failures, Results: make([]bucket.Result, len(m.Applied)), Deciding: -1}
+	d := Decision{Applied: m.Applied, Failures: m.Failures, Results: make([]bucket.Result, len(m.Applied)), Spare: m.Spare, Deciding: -1}
 	d.waive()
-	if err := l.charge(ctx, &d); err != nil {
+	if err := l.charge(ctx, l.opts.Store, &d, anyPlace); err != nil {
 		d.fail(err)
 		if ctx.Err() != nil {
 			d.Reason, d.Err = Canceled, err
@@ -108,14 +108,16 @@ func (l *Limiter) decide(ctx context.Context, m policy.Match) Decision {
 	return d
 }
 
-// charge asks the store for every result of a rule that has limits. Tokens that
-// are given back must not hang on whether others can be taken: where a request
-// does both, it asks twice.
-func (l *Limiter) charge(ctx context.Context, d *Decision) error {
+func anyPlace(int) bool { return true }
+
+// charge asks s for every result at the places that pick chooses, of rules
+// that have limits. Tokens that are given back must not hang on whether others
+// can be taken: where a request does both, it asks twice.
+func (l *Limiter) charge(ctx context.Context, s Store, d *Decision, pick func(int) bool) error {
 	refunds, charges := 0, 0
 	for i := range d.Applied {
 		switch a := &d.Applied[i]; {
-		case a.Unlimited:
+		case a.Unlimited || !pick(i):
 		case a.Cost < 0:
 			refunds++
 		default:
@@ -123,14 +125,14 @@ func (l *Limiter) charge(ctx context.Context, d *Decision) error {
 		}
 	}
 	if refunds > 0 {
-		if err := l.ask(ctx, l.opts.Store, d, func(i int) bool { return d.Applied[i].Cost < 0 }); err != nil {
+		if err := l.ask(ctx, s, d, func(i int) bool { return d.Applied[i].Cost < 0 && pick(i) }); err != nil {
 			return err
 		}
 	}
 	if charges == 0 {
 		return nil
 	}
-	return l.ask(ctx, l.opts.Store, d, func(i int) bool { return d.Applied[i].Cost >= 0 })
+	return l.chargeQuotas(ctx, s, d, func(i int) bool { return d.Applied[i].Cost >= 0 && pick(i) })
 }
 
 // judge makes the decision of the results that are there. A bucket that could
@@ -145,7 +147,7 @@ func (l *Limiter) judge(ctx context.Context, d *Decision) {
 		return
 	}
 	local := func(i int) bool { return d.lacks(i, policy.Local) }
-	if l.ask(ctx, l.opts.Local, d, local) == nil {
+	if l.charge(ctx, l.opts.Local, d, local) == nil {
 		d.Local = true
 		d.conclude()
 	}
@@ -165,6 +167,9 @@ func (l *Limiter) ask(ctx context.Context, s Store, d *Decision, pick func(int) 
 	for i := range d.Applied {
 		if pick(i) && !d.Applied[i].Unlimited {
 			b.charges = append(b.charges, d.Applied[i].Charge)
+			if d.Applied[i].Quota {
+				b.charges[len(b.charges)-1].Shadow = true // it is charged alone
+			}
 			b.results = append(b.results, bucket.Result{})
 			b.places = append(b.places, i)
 		}

@@ -50,6 +50,15 @@ func (o Outcome) Seconds() int64 {
 	return s
 }
 
+// SecondsAt is Seconds, except that of an aligned limit from which nothing was
+// taken it is the time from now until its period ends.
+func (o Outcome) SecondsAt(now time.Time) int64 {
+	if o.Reset == 0 && o.Limit.Refill == bucket.Aligned && o.Limit.Zone == nil && !o.Hopeless {
+		o.Reset = o.Limit.Per - time.Duration(now.UnixNano())%o.Limit.Per
+	}
+	return o.Seconds()
+}
+
 // Milliseconds returns Reset in whole milliseconds, rounded up.
 func (o Outcome) Milliseconds() int64 {
 	return int64((o.Reset + time.Millisecond - 1) / time.Millisecond)

@@ -82,15 +82,3 @@ func TestDecideKeepsFailures(t *testing.T) {
 		}
 	}
 }
-
-func TestOverrideOfUnlimited(t *testing.T) {
-	t.Parallel()
-	m := unlimited(rules("a"), 0)
-	limiter.Override(m.Applied, 1, time.Hour)
-	l := mustNew(t, limiter.Options{Store: newLedger()})
-	for i, want := range []bool{true, false} {
-		if got := l.Decide(t.Context(), m).Allowed; got != want {
-			t.Errorf("Decide of 1/1h instead of no limit, time %d = %v, want %v", i, got, want)
-		}
-	}
-}
