@@ -23,60 +23,111 @@ const (
 	year  = 365 * day
 )
 
+// answering is what an answer is made of. ends[i] is where the rules of
+// descriptor i end in the decision; it is nil without any.
+type answering struct {
+	*limiter.Decision
+	ends []int
+	now  func() time.Time
+}
+
 // answer says the decision in Envoy's words: overall_code decides, and the
 // statuses feed the headers that Envoy itself writes.
-func answer(d *limiter.Decision, r response.Response, ends []int, descriptors int) *rlsv3.RateLimitResponse {
+func (a answering) answer(r response.Response, descriptors int) *rlsv3.RateLimitResponse {
 	resp := &rlsv3.RateLimitResponse{
 		OverallCode:          rlsv3.RateLimitResponse_OK,
-		Statuses:             make([]*rlsv3.RateLimitResponse_DescriptorStatus, descriptors),
+		Statuses:             a.statuses(descriptors),
 		ResponseHeadersToAdd: headers(r.Headers),
 		DynamicMetadata:      fields(r.Metadata),
 	}
-	if !d.Allowed {
+	if passed := a.passed(); passed != nil {
+		resp.DynamicMetadata.Fields["metadata"] = structpb.NewStructValue(passed)
+	}
+	if !a.Allowed {
 		resp.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT
 		resp.RawBody = []byte(r.Body)
-	}
-	from := 0
-	for i := range resp.Statuses {
-		to := from
-		if i < len(ends) {
-			to = ends[i]
-		}
-		resp.Statuses[i] = descriptorStatus(d, from, to)
-		from = to
 	}
 	return resp
 }
 
-// descriptorStatus describes the rules from from up to to, those of one
-// descriptor, by the one that decides among them. Without one it is OK, and
-// Envoy writes no header of it.
-func descriptorStatus(d *limiter.Decision, from, to int) *rlsv3.RateLimitResponse_DescriptorStatus {
+func (a answering) statuses(descriptors int) []*rlsv3.RateLimitResponse_DescriptorStatus {
+	all := make([]*rlsv3.RateLimitResponse_DescriptorStatus, descriptors)
+	for i := range all {
+		all[i] = a.status(a.span(i))
+	}
+	return all
+}
+
+// span returns where the rules of descriptor i begin and end.
+func (a answering) span(i int) (from, to int) {
+	if i >= len(a.ends) {
+		return 0, 0
+	}
+	if i > 0 {
+		from = a.ends[i-1]
+	}
+	return from, a.ends[i]
+}
+
+// status describes the rules from from up to to, those of one descriptor, by
+// the one that decides among them. Without one it is OK, and Envoy writes no
+// header of it.
+func (a answering) status(from, to int) *rlsv3.RateLimitResponse_DescriptorStatus {
 	s := &rlsv3.RateLimitResponse_DescriptorStatus{Code: rlsv3.RateLimitResponse_OK}
-	if d.Unavailable(from, to) {
+	if a.Unavailable(from, to) {
 		s.Code = rlsv3.RateLimitResponse_OVER_LIMIT
 		return s
 	}
-	place := d.Tightest(from, to)
+	place := a.Tightest(from, to)
 	if place < 0 {
+		place = a.shown(from, to)
+	}
+	if place < 0 {
+		s.LimitRemaining = a.boundless(from, to)
 		return s
 	}
-	o := d.Outcome(place)
-	if !o.Allowed {
+	o := a.Outcome(place)
+	if !o.Allowed && !a.Applied[place].Shadow {
 		s.Code = rlsv3.RateLimitResponse_OVER_LIMIT
 	}
 	s.CurrentLimit = currentLimit(o)
 	s.LimitRemaining = clamp(o.Remaining)
 	if !o.Hopeless {
-		s.DurationUntilReset = &durationpb.Duration{Seconds: o.Seconds()}
+		s.DurationUntilReset = &durationpb.Duration{Seconds: o.SecondsAt(a.now())}
 	}
 	return s
+}
+
+// shown returns the place of a rule in shadow that is shown all the same, -1
+// for none: a tree's are.
+func (a answering) shown(from, to int) int {
+	for i := from; i < min(to, len(a.Results)); i++ {
+		if p := &a.Applied[i]; p.Rule.Leaf != nil && p.Shadow && !p.Unlimited && a.Results[i].Err == nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// boundless is what remains where no limit is told: everything, if a rule says
+// that there is none.
+func (a answering) boundless(from, to int) uint32 {
+	for i := from; i < min(to, len(a.Results)); i++ {
+		if a.Applied[i].Unlimited {
+			return math.MaxUint32
+		}
+	}
+	return 0
 }
 
 // currentLimit describes a limit by its burst and its period. A period that is
 // no whole number of seconds has no unit in Envoy's terms.
 func currentLimit(o limiter.Outcome) *rlsv3.RateLimitResponse_RateLimit {
-	l := &rlsv3.RateLimitResponse_RateLimit{Name: unquoted(o.Rule.Name), RequestsPerUnit: clamp(o.Limit.Burst)}
+	name := o.Rule.Name
+	if o.Rule.Leaf != nil {
+		name = o.Limit.Name
+	}
+	l := &rlsv3.RateLimitResponse_RateLimit{Name: unquoted(name), RequestsPerUnit: clamp(o.Limit.Burst)}
 	var n time.Duration
 	l.Unit, n = unit(o.Limit.Per)
 	if n > 1 {

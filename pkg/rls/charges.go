@@ -38,7 +38,7 @@ func charge(applied []policy.Applied, d *commonv3.RateLimitDescriptor, hits uint
 	}
 }
 
-var overrideUnits = map[typev3.RateLimitUnit]time.Duration{
+var broughtUnits = map[typev3.RateLimitUnit]time.Duration{
 	typev3.RateLimitUnit_SECOND: time.Second,
 	typev3.RateLimitUnit_MINUTE: time.Minute,
 	typev3.RateLimitUnit_HOUR:   time.Hour,
@@ -47,10 +47,10 @@ var overrideUnits = map[typev3.RateLimitUnit]time.Duration{
 	typev3.RateLimitUnit_YEAR:   year,
 }
 
-// period returns an override's period, 0 for a unit that is not known or a
+// period returns the period of a limit that comes with a descriptor, 0 for a unit that is not known or a
 // time that cannot be told.
 func period(o *commonv3.RateLimitDescriptor_RateLimitOverride) time.Duration {
-	unit, n := overrideUnits[o.GetUnit()], time.Duration(max(o.GetUnitMultiplier().GetValue(), 1))
+	unit, n := broughtUnits[o.GetUnit()], time.Duration(max(o.GetUnitMultiplier().GetValue(), 1))
 	if unit > math.MaxInt64/n {
 		return 0
 	}

@@ -7,6 +7,7 @@ package rls
 import (
 	"context"
 	"errors"
+	"time"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
@@ -17,12 +18,19 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/response"
 )
 
-// Options are what a Server is made of. All are required.
+// Options are what a Server is made of. Policies and Limiter are required.
 type Options struct {
 	// Policies returns the set to decide by. It is asked once per request and
 	// may return another one each time; nil means that there is none.
 	Policies func() *policy.Set
 	Limiter  *limiter.Limiter
+	// Manner, unless nil, is how envoyproxy/ratelimit would be asked to
+	// answer. With nil an answer has what policies say of headers, and facts
+	// about the decision as metadata.
+	Manner *Manner
+	// Now is the clock by which a bucket that nothing was taken from has the
+	// end of its window told. nil means time.Now.
+	Now func() time.Time
 }
 
 // A Server answers ShouldRateLimit. It is safe for concurrent use.
@@ -38,6 +46,9 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("rls: Options.Policies is required")
 	case o.Limiter == nil:
 		return nil, errors.New("rls: Options.Limiter is required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return &Server{opts: o}, nil
 }
@@ -55,7 +66,11 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitReques
 	if d.Reason == limiter.Canceled {
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	return answer(&d, response.For(d, response.Request{}), ends, len(req.GetDescriptors())), nil
+	a := answering{&d, ends, s.opts.Now}
+	if s.opts.Manner != nil {
+		return s.opts.Manner.answer(a, req), nil
+	}
+	return a.answer(response.For(d, response.Request{}), len(req.GetDescriptors())), nil
 }
 
 // maxDescriptors bounds the work of one request, which is in proportion to
@@ -80,24 +95,4 @@ func (s *Server) decide(ctx context.Context, domain string, m policy.Match, ends
 		return s.opts.Limiter.Unknown(ctx, domain)
 	}
 	return s.opts.Limiter.Decide(ctx, m)
-}
-
-// match collects what the descriptors apply. ends[i] is where the rules of
-// descriptor i end in m.Applied; it is nil if no policy has the domain.
-func (s *Server) match(req *rlsv3.RateLimitRequest) (m policy.Match, ends []int) {
-	p := s.opts.Policies().Domain(req.GetDomain())
-	if p == nil {
-		return m, nil
-	}
-	ends = make([]int, len(req.GetDescriptors()))
-	for i, d := range req.GetDescriptors() {
-		from := len(m.Applied)
-		m.Applied = append(m.Applied, p.ForDescriptor(descriptor(d))...)
-		charge(m.Applied[from:], d, req.GetHitsAddend())
-		if o := d.GetLimit(); o != nil {
-			limiter.Override(m.Applied[from:], int64(o.GetRequestsPerUnit()), period(o))
-		}
-		ends[i] = len(m.Applied)
-	}
-	return m, ends
 }
