@@ -36,7 +36,7 @@ type decoder struct {
 }
 
 // decode reads one file's text as far as it can be read.
-func decode(file string, data []byte) *decoder {
+func decode(file string, data []byte, ratelimit bool) *decoder {
 	d := &decoder{file: file, spec: policy.Spec{File: file}, data: data, places: places{}, texts: map[string]*yaml.Node{}}
 	root := d.parse(data)
 	if root == nil {
@@ -44,7 +44,11 @@ func decode(file string, data []byte) *decoder {
 		return d
 	}
 	d.places[""] = place{root.Line, root.Column}
-	policyFile(d, field{node: root})
+	if ratelimit || hasDescriptors(root) {
+		ratelimitFile(d, field{node: root})
+	} else {
+		policyFile(d, field{node: root})
+	}
 	return d
 }
 
@@ -97,6 +101,8 @@ type form struct {
 	later    map[string]string // fields that are not there yet: what to do instead
 	required []string
 	instead  map[string]string // fields that a required one need not stand beside
+	// elsewhere are fields that belong into another mapping: which.
+	elsewhere map[string]string
 }
 
 // read reads the mapping f, and faults what is not in the form.
@@ -126,6 +132,10 @@ func (m form) field(d *decoder, f field) string {
 	}
 	if instead, ok := m.later[f.name]; ok {
 		d.keyFault(f, "a field that is not there yet", "a policy without it", instead)
+		return f.name
+	}
+	if where, ok := m.elsewhere[f.name]; ok {
+		d.keyFault(f, f.name+" in the wrong place, where it would mean nothing", "it "+where, "")
 		return f.name
 	}
 	return m.unknown(d, f)

@@ -4,7 +4,7 @@ import "github.com/sluice-mesh/sluice/pkg/policy"
 
 // Decode is a file's text as far as it can be read, for tests.
 func Decode(file string, data []byte) (policy.Spec, Faults) {
-	d := decode(file, data)
+	d := decode(file, data, false)
 	return d.spec, d.faults
 }
 

@@ -29,86 +29,152 @@ type Options struct {
 	// HashKey is the key of the hashes that stand for long and secret values.
 	// Replicas need the same one. Empty means one that everybody knows.
 	HashKey []byte
+	// Merge makes one policy of all the files in envoyproxy/ratelimit's format
+	// that have one domain. Without it they are refused, as other files are.
+	Merge bool
+	// Ratelimit reads every file as one in that format; nil only those that
+	// have descriptors.
+	Ratelimit *Ratelimit
+}
+
+// Ratelimit is how envoyproxy/ratelimit looks for its files: of a directory it
+// reads all, whatever their names, and those in directories within it.
+// Directories that begin with two dots, as in a mounted ConfigMap, are passed
+// over.
+type Ratelimit struct {
+	// SkipDotfiles passes over all that begins with one.
+	SkipDotfiles bool
+	// OnError is what becomes of requests when the store does not answer.
+	OnError policy.OnError
 }
 
 // Load reads the policy that o names. The Set is nil if any of the faults is
 // more than a warning.
 func Load(o Options) (*policy.Set, Faults) {
-	l := loader{options: o, files: o.FS, domains: map[string]Fault{}}
+	l := load(o)
+	if l.faults.Err() != nil {
+		return nil, l.faults
+	}
+	return l.set()
+}
+
+// LoadKeeping is Load for domains that do without one another: the policy of a
+// file with faults is the one that before has of it, or none. So the Set is
+// there whatever the faults say. before may be nil.
+func LoadKeeping(o Options, before *policy.Set) (*policy.Set, Faults) {
+	l := load(o)
+	l.keep(before)
+	set, faults := l.set()
+	if set == nil {
+		return before, faults
+	}
+	return set, faults
+}
+
+func load(o Options) *loader {
+	l := &loader{options: o, files: o.FS, parts: map[string]*part{}}
 	if l.files == nil {
 		l.files = machine{}
 	}
 	for _, name := range l.list() {
-		l.load(name)
+		l.read(name)
+	}
+	for _, p := range l.order {
+		l.compile(p)
 	}
 	l.faults.sort()
-	if l.faults.Err() != nil {
-		return nil, l.faults
-	}
-	set, faults := policy.NewSet(policy.SetOptions{Policies: l.policies, Default: o.Default})
-	for _, f := range faults {
-		l.faults = append(l.faults, placed(f, place{}))
-	}
-	if l.faults.Err() != nil {
-		return nil, l.faults
-	}
-	return set, l.faults
+	return l
 }
 
 // A loader gathers the policies and the faults of all files.
 type loader struct {
-	options  Options
-	files    fs.FS
-	policies []*policy.Policy
-	faults   Faults
-	domains  map[string]Fault // where each domain was found first
+	options Options
+	files   fs.FS
+	parts   map[string]*part // by domain
+	order   []*part
+	faults  Faults
 }
 
-// load reads one file.
-func (l *loader) load(name string) {
+// A part is what makes one policy: a file, or those of one domain.
+type part struct {
+	files  []*decoder
+	policy *policy.Policy // nil with faults
+	second bool           // another part has its domain already
+}
+
+// set makes a set of the parts that have no faults.
+func (l *loader) set() (*policy.Set, Faults) {
+	var policies []*policy.Policy
+	for _, p := range l.order {
+		if p.policy != nil {
+			policies = append(policies, p.policy)
+		}
+	}
+	set, faults := policy.NewSet(policy.SetOptions{Policies: policies, Default: l.options.Default})
+	for _, f := range faults {
+		l.faults = append(l.faults, placed(f, place{}))
+	}
+	return set, l.faults
+}
+
+// read reads one file.
+func (l *loader) read(name string) {
 	data, fault := read(l.files, name)
 	if fault != nil {
 		l.faults = append(l.faults, *fault)
+		l.order = append(l.order, &part{files: []*decoder{{file: name, partial: true}}})
 		return
 	}
-	d := decode(name, data)
-	l.claim(d)
-	if !d.partial {
-		l.compile(d)
+	d := decode(name, data, l.options.Ratelimit != nil)
+	if r := l.options.Ratelimit; r != nil {
+		d.spec.OnError = r.OnError
 	}
-	l.faults = append(l.faults, d.faults...)
+	l.claim(d)
 }
 
-// claim sees to it that no two files have one domain.
+// claim adds d to the part that it belongs to. No two files have one domain,
+// unless they are merged.
 func (l *loader) claim(d *decoder) {
-	if d.spec.Domain == "" {
+	p := l.parts[d.spec.Domain]
+	switch {
+	case d.spec.Domain == "":
+		p = nil
+	case p != nil && l.options.Merge && d.spec.Tree != nil && p.files[0].spec.Tree != nil:
+		p.files = append(p.files, d)
 		return
-	}
-	here := d.places.nearest("domain")
-	if first, taken := l.domains[d.spec.Domain]; taken {
+	case p != nil:
+		first := p.files[0]
+		here, there := d.places.nearest("domain"), first.places.nearest("domain")
+		do := "put the rules of both into one file, or rename one domain"
+		if d.spec.Tree != nil && first.spec.Tree != nil {
+			do = "put both into one file, rename one domain, or have domains merged"
+		}
 		d.add(Fault{
 			Line: here.line, Column: here.column, Path: "domain",
-			Found: fmt.Sprintf("%s, the domain of %s:%d already", quote(d.spec.Domain), first.File, first.Line),
-			Want:  "one file a domain", Do: "put the rules of both into one file, or rename one domain",
+			Found: fmt.Sprintf("%s, the domain of %s:%d already", quote(d.spec.Domain), first.file, there.line),
+			Want:  "one file a domain", Do: do,
 		})
-		return
 	}
-	l.domains[d.spec.Domain] = Fault{File: d.file, Line: here.line}
+	taken := p != nil
+	p = &part{files: []*decoder{d}, second: taken}
+	l.order = append(l.order, p)
+	if !taken && d.spec.Domain != "" {
+		l.parts[d.spec.Domain] = p
+	}
 }
 
-// compile adds the policy that d holds, or what policy finds wrong in it and
-// does not follow from what is known to be wrong.
-func (l *loader) compile(d *decoder) {
-	p, faults := policy.Compile(d.spec, policy.Options{HashKey: l.options.HashKey})
-	l.policies = append(l.policies, p)
-	clean := len(d.faults) == 0
-	for _, f := range faults {
-		if d.full() {
-			return
+// compile makes p's policy, or says what policy finds wrong in it and does not
+// follow from what is known to be wrong.
+func (l *loader) compile(p *part) {
+	if !p.partial() {
+		compiled, faults := policy.Compile(p.spec(), policy.Options{HashKey: l.options.HashKey})
+		p.add(faults)
+		if p.clean() {
+			p.policy = compiled
 		}
-		if clean || !f.Warning && !d.follows(f.Path) {
-			d.add(placed(f, d.placeOf(f)))
-		}
+	}
+	for _, d := range p.files {
+		l.faults = append(l.faults, d.faults...)
 	}
 }
 

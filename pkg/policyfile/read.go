@@ -29,7 +29,7 @@ func (l *loader) list() []string {
 	}
 	var names []string
 	for _, p := range l.options.Paths {
-		more, fault := expand(l.files, p)
+		more, fault := l.expand(p)
 		if fault != nil {
 			l.faults = append(l.faults, *fault)
 		}
@@ -39,6 +39,13 @@ func (l *loader) list() []string {
 }
 
 // expand returns name itself or, for a directory, the policy files in it.
+func (l *loader) expand(name string) ([]string, *Fault) {
+	if r := l.options.Ratelimit; r != nil {
+		return r.expand(l.files, name)
+	}
+	return expand(l.files, name)
+}
+
 func expand(files fs.FS, name string) ([]string, *Fault) {
 	info, err := fs.Stat(files, name)
 	if err != nil {
@@ -100,4 +107,37 @@ func unreadable(name string, err error) *Fault {
 		err = at.Err
 	}
 	return &Fault{File: name, Found: err.Error(), Want: "a file that can be read"}
+}
+
+// expand returns name itself or, for a directory, all files in it and within.
+// None is no fault.
+func (r *Ratelimit) expand(files fs.FS, name string) ([]string, *Fault) {
+	info, err := fs.Stat(files, name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	entries, err := fs.ReadDir(files, name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if r.skips(e.Name()) {
+			continue
+		}
+		more, fault := r.expand(files, path.Join(name, e.Name()))
+		if fault != nil {
+			return nil, fault
+		}
+		names = append(names, more...)
+	}
+	return names, nil
+}
+
+// skips says that an entry of a directory is not read.
+func (r *Ratelimit) skips(name string) bool {
+	return strings.HasPrefix(name, "..") || r.SkipDotfiles && strings.HasPrefix(name, ".")
 }

@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/identity"
 	"github.com/sluice-mesh/sluice/pkg/policy"
@@ -16,9 +14,6 @@ import (
 
 // policyFile reads a whole file.
 func policyFile(d *decoder, f field) {
-	if d.foreign(f) {
-		return
-	}
 	s := &d.spec
 	form{
 		fields: map[string]reader{
@@ -41,24 +36,7 @@ var wanted = map[string]string{
 	"name":   "a name of its own, which keys and metrics carry",
 	"limits": "at least one limit, such as [{rate: 20/10s}]",
 	"rate":   wantRate,
-}
-
-// foreign says that the file is envoyproxy/ratelimit's, and leaves a fault.
-func (d *decoder) foreign(f field) bool {
-	for i := 0; f.node.Kind == yaml.MappingNode && i < len(f.node.Content); i += 2 {
-		key := f.node.Content[i]
-		if key.Value != "descriptors" {
-			continue
-		}
-		d.keyFault(
-			field{path: "descriptors", key: key},
-			"a file in the format of envoyproxy/ratelimit, which is not read yet", "rules",
-			"write each descriptor as a rule: {name: …, descriptor: [key=value], limits: [{rate: 10/1m}]}",
-		)
-		d.partial = true
-		return true
-	}
-	return false
+	"key":    "the key of an entry, such as generic_key",
 }
 
 func trust(e *identity.EdgeSpec) reader {
