@@ -21,6 +21,12 @@ test-long: ## ten million decisions against the oracle, a million on Redis and o
 fuzz: ## every fuzz target for FUZZ_TIME (10s) each, or those of FUZZ="FuzzCheck FuzzLoad"
 	@hack/fuzz $(FUZZ_TIME) $(FUZZ)
 
+bench: ## how fast it is, as shares of a bare gRPC server, into docs/performance.md
+	@go run ./bench -redis "$$(command -v redis-server)" -write docs/performance.md
+
+bench-short: ## a slice of that in half a minute, to see that it runs
+	@go run ./bench -redis "$$(command -v redis-server)" -rounds 1 -time 200ms -loaded 100000
+
 lint: ## formatting, go vet, and the linters of .golangci.yml
 	@hack/lint
 

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -12,30 +12,28 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/sluice-mesh/sluice/internal/bench"
 )
 
-var (
-	//go:embed envoy.yaml
-	envoyConfig []byte
-	//go:embed policy.yaml
-	policyFile []byte
-)
+//go:embed envoy.yaml
+var envoyConfig []byte
 
-// A target is something that answers, under the name it has in the report.
-// The first one is the floor.
-type target struct {
-	name string
-	ask  ask
+// A lab is all the processes of one run, by the names of sides.
+type lab struct {
+	ctx       context.Context
+	o         options
+	dir       string
+	redis     string // its address
+	processes map[string]process
+	clients   map[string]*bench.Client
+	started   []*running
 }
 
-// A lab is all the processes of one run, and the targets among them.
-type lab struct {
-	ctx     context.Context
-	o       options
-	dir     string
-	targets []target
-	started []*exec.Cmd
-	closers []func()
+// A process answers. pids are all that use CPU for its answers.
+type process struct {
+	addr string
+	pids []int
 }
 
 func newLab(ctx context.Context, o options) (*lab, error) {
@@ -43,8 +41,8 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{ctx: ctx, o: o, dir: dir}
-	for _, step := range []func() error{l.build, l.floor, l.memory, l.withRedis, l.withEnvoy} {
+	l := &lab{ctx: ctx, o: o, dir: dir, processes: map[string]process{}, clients: map[string]*bench.Client{}}
+	for _, step := range []func() error{l.build, l.ours, l.withRedis, l.withEnvoy} {
 		if err := step(); err != nil {
 			l.close()
 			return nil, err
@@ -54,20 +52,31 @@ func newLab(ctx context.Context, o options) (*lab, error) {
 }
 
 func (l *lab) close() {
-	for _, c := range l.closers {
-		c()
+	for _, c := range l.clients {
+		_ = c.Close()
 	}
-	for _, cmd := range l.started {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
+	for _, r := range l.started {
+		_ = r.cmd.Process.Signal(syscall.SIGTERM)
 	}
-	for _, cmd := range l.started {
-		_ = cmd.Wait()
+	for _, r := range l.started {
+		<-r.ended
 	}
 	os.RemoveAll(l.dir)
 }
 
+// client returns the one for s, which is kept for its connections.
+func (l *lab) client(s side) (*bench.Client, error) {
+	name := fmt.Sprintf("%s %+v", s.server, s.request)
+	if c := l.clients[name]; c != nil {
+		return c, nil
+	}
+	c, err := bench.Dial(bench.Target{Addr: l.processes[s.server].addr, Connections: l.o.connections(s.request)}, s.request)
+	l.clients[name] = c
+	return c, err
+}
+
 func (l *lab) build() error {
-	if err := os.WriteFile(filepath.Join(l.dir, "policy.yaml"), policyFile, 0o600); err != nil {
+	if err := writePolicies(l.policies()); err != nil {
 		return err
 	}
 	build := exec.CommandContext(l.ctx, "go", "build", "-o", l.extauthz(), "./cmd/extauthz")
@@ -75,125 +84,137 @@ func (l *lab) build() error {
 	return build.Run()
 }
 
+func (l *lab) policies() string { return filepath.Join(l.dir, "policies") }
 func (l *lab) extauthz() string { return filepath.Join(l.dir, "extauthz") }
 
-func (l *lab) floor() error {
+// ours starts the servers that need nobody else.
+func (l *lab) ours() error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	addr, err := l.start(self, func(addr string) []string { return []string{"-floor", addr} })
-	if err != nil {
+	if err := l.add(floorServer, self, func(addr string) []string { return []string{"-floor", addr} }); err != nil {
 		return err
 	}
-	return l.addChecks("bare gRPC server, ext_authz", addr)
-}
-
-func (l *lab) memory() error {
-	addr, err := l.serve()
-	if err != nil {
-		return err
+	for name, keys := range map[string]int{fewServer: 10, loadedServer: l.o.loaded} {
+		err := l.add(name, self, func(addr string) []string {
+			return []string{"-floor", addr, "-policy", filepath.Join(l.policies(), "bench.yaml"), "-loaded", strconv.Itoa(keys)}
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return l.addChecks("sluice, ext_authz, memory", addr)
+	return l.serve(memoryServer)
 }
 
 func (l *lab) withRedis() error {
 	if l.o.redis == "" {
 		return nil
 	}
-	server, err := l.start(l.o.redis, func(addr string) []string {
+	redis := "a Redis"
+	err := l.add(redis, l.o.redis, func(addr string) []string {
 		_, port, _ := net.SplitHostPort(addr)
 		return []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", l.dir}
 	})
 	if err != nil {
 		return err
 	}
-	addr, err := l.serve("--store", "redis", "--redis-url", "redis://"+server)
-	if err != nil {
-		return err
-	}
-	return l.addChecks("sluice, ext_authz, Redis", addr)
+	l.redis = l.processes[redis].addr
+	// A machine that is busy with other things must not turn answers into
+	// those of a store that is away.
+	return l.serve(redisServer, redis, "--store", "redis", "--redis-url", "redis://"+l.redis, "--store-deadline", l.o.patience.String())
 }
 
 func (l *lab) withEnvoy() error {
 	if l.o.envoy == "" {
 		return nil
 	}
-	limiter, err := l.serve()
-	if err != nil {
-		return err
-	}
 	bare, err := freeAddr()
 	if err != nil {
 		return err
 	}
 	config := filepath.Join(l.dir, "envoy.yaml")
-	limited, err := l.start(l.o.envoy, func(addr string) []string {
+	err = l.add(askingEnvoy, l.o.envoy, func(addr string) []string {
 		text := envoyConfig
-		for name, addr := range map[string]string{"LIMITED": addr, "BARE": bare, "LIMITER": limiter} {
+		for name, addr := range map[string]string{"LIMITED": addr, "BARE": bare, "LIMITER": l.processes[memoryServer].addr} {
 			_, port, _ := net.SplitHostPort(addr)
 			text = bytes.ReplaceAll(text, []byte("${"+name+"}"), []byte(port))
 		}
 		if err := os.WriteFile(config, text, 0o600); err != nil {
-			return nil
+			return nil // and Envoy says that it has no configuration
 		}
 		return []string{"-c", config, "--base-id", strconv.Itoa(os.Getpid()), "--concurrency", "1", "-l", "error"}
 	})
-	if err != nil {
-		return err
-	}
-	if err := l.addGets("Envoy without a limiter, HTTP", "http://"+bare+"/bench"); err != nil {
-		return err
-	}
-	return l.addGets("Envoy asking sluice, HTTP", "http://"+limited+"/bench")
+	envoy := l.processes[askingEnvoy]
+	l.processes[bareEnvoy] = process{bare, envoy.pids}
+	l.processes[askingEnvoy] = process{envoy.addr, append(envoy.pids, l.processes[memoryServer].pids...)}
+	return err
 }
 
-func (l *lab) serve(args ...string) (string, error) {
-	return l.start(l.extauthz(), func(addr string) []string {
-		return append([]string{"serve", "--policy", filepath.Join(l.dir, "policy.yaml"), "--grpc-addr", addr, "--admin-addr", ""}, args...)
+// serve starts extauthz. A first argument that is the name of a process is one
+// that works for it.
+func (l *lab) serve(name string, args ...string) error {
+	var beside []int
+	if len(args) > 0 && l.processes[args[0]].addr != "" {
+		beside, args = l.processes[args[0]].pids, args[1:]
+	}
+	err := l.add(name, l.extauthz(), func(addr string) []string {
+		return append([]string{"serve", "--policy", l.policies(), "--domain", "bench", "--grpc-addr", addr, "--admin-addr", ""}, args...)
 	})
+	p := l.processes[name]
+	l.processes[name] = process{p.addr, append(p.pids, beside...)}
+	return err
 }
 
-func (l *lab) addChecks(name, addr string) error {
-	ask, done, err := checks(l.o, addr)
-	return l.add(name, ask, done, err)
-}
-
-func (l *lab) addGets(name, url string) error {
-	ask, done, err := gets(l.o, url)
-	return l.add(name, ask, done, err)
-}
-
-func (l *lab) add(name string, ask ask, done func(), err error) error {
+// add runs a program that is to listen on a free address, and waits until it
+// does.
+func (l *lab) add(name, program string, args func(addr string) []string) error {
+	addr, err := freeAddr()
 	if err != nil {
 		return err
 	}
-	l.closers = append(l.closers, done)
-	l.targets = append(l.targets, target{name, ask})
-	return nil
+	r, err := startProgram(program, args(addr)...)
+	if err != nil {
+		return err
+	}
+	l.started = append(l.started, r)
+	l.processes[name] = process{addr, []int{r.cmd.Process.Pid}}
+	return r.listens(addr, l.o.start)
 }
 
-// start runs a program that is to listen on a free address, and waits until
-// it does.
-func (l *lab) start(name string, args func(addr string) []string) (addr string, err error) {
-	if addr, err = freeAddr(); err != nil {
-		return "", err
+// A running is a program that was started.
+type running struct {
+	cmd    *exec.Cmd
+	output bytes.Buffer  // good once it has ended
+	ended  chan struct{} // is closed then
+}
+
+func startProgram(program string, args ...string) (*running, error) {
+	r := &running{cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
+	if err := r.cmd.Start(); err != nil {
+		return nil, err
 	}
-	cmd := exec.Command(name, args(addr)...)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	l.started = append(l.started, cmd)
-	for range 200 {
-		conn, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil {
-			return addr, conn.Close()
+	go func() {
+		_ = r.cmd.Wait() // how it ended is in its output
+		close(r.ended)
+	}()
+	return r, nil
+}
+
+// listens waits until r does at addr.
+func (r *running) listens(addr string, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
+			return conn.Close()
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-r.ended:
+			return fmt.Errorf("%s has ended: %s", r.cmd, r.output.String())
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	return "", errors.New(name + " does not listen on " + addr)
+	return fmt.Errorf("%s does not listen on %s after %s", r.cmd, addr, patience)
 }
 
 func freeAddr() (string, error) {

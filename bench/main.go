@@ -1,9 +1,9 @@
 // Command bench measures the limiter against a floor: a bare gRPC server that
-// answers at once. All targets take turns in one run on one machine, so that
+// answers at once. Everything takes turns in one run on one machine, so that
 // the shares it prints mean something on a noisy one. It sends load to
 // loopback only, and ends what it starts.
 //
-//	go run ./bench -envoy .tools/envoy -redis "$(command -v redis-server)"
+//	go run ./bench -redis "$(command -v redis-server)" -write docs/performance.md
 package main
 
 import (
@@ -14,20 +14,37 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
-	"text/tabwriter"
 	"time"
+
+	"github.com/sluice-mesh/sluice/internal/bench"
 )
 
 type options struct {
-	rounds  int
-	seconds time.Duration
-	callers int
-	conns   int
-	envoy   string
-	redis   string
-	json    bool
-	floor   string
+	rounds   int
+	time     time.Duration
+	callers  int
+	conns    int
+	only     string
+	envoy    string
+	redis    string
+	json     bool
+	write    string
+	loaded   int
+	patience time.Duration // of a request, and of extauthz with its Redis
+	start    time.Duration // that a process may take to listen
+
+	floor, policy string
+}
+
+// connections returns how many the callers share. HTTP/1.1 carries one request
+// at a time on each.
+func (o options) connections(r bench.Request) int {
+	if _, ok := r.(bench.HTTP); ok {
+		return o.callers
+	}
+	return o.conns
 }
 
 func main() {
@@ -38,80 +55,75 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) error {
-	var o options
+	o := options{patience: 10 * time.Second, start: 5 * time.Minute}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.IntVar(&o.rounds, "rounds", 5, "rounds; the median is printed")
-	flags.DurationVar(&o.seconds, "time", 2*time.Second, "how long each target is asked in a round")
-	flags.IntVar(&o.callers, "callers", 32, "callers at a time")
-	flags.IntVar(&o.conns, "conns", 4, "connections that the callers share")
-	flags.StringVar(&o.envoy, "envoy", os.Getenv("ENVOY"), "an Envoy binary; without one the ways through Envoy are left out")
-	flags.StringVar(&o.redis, "redis", "", "a redis-server or valkey-server binary; without one the Redis store is left out")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
-	flags.StringVar(&o.floor, "floor", "", "internal: be the bare server on this address")
+	o.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if o.floor != "" {
+	switch {
+	case o.policy != "":
+		return serveLoaded(o.floor, o.policy, o.loaded)
+	case o.floor != "":
 		return serveFloor(o.floor)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	rows, err := measure(ctx, o, stderr)
+	found, err := results(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
-	return report(stdout, rows, o.json)
+	return found.report(stdout, o)
 }
 
-// A row is what one target answered over all rounds.
-type row struct {
-	Target string    `json:"target"`
-	Rates  []float64 `json:"requests_per_second"`
-	Shares []float64 `json:"shares_of_floor"`
+func (o *options) addFlags(flags *flag.FlagSet) {
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds; the median is printed")
+	flags.DurationVar(&o.time, "time", time.Second, "how long each server is asked in a round, twice a work")
+	flags.IntVar(&o.callers, "callers", 32, "callers at a time")
+	flags.IntVar(&o.conns, "conns", 4, "connections that the callers share")
+	flags.StringVar(&o.only, "only", "", "a regular expression: leave out works whose names it does not match")
+	flags.IntVar(&o.loaded, "loaded", 10_000_000, "buckets in the memory that has many")
+	flags.StringVar(&o.envoy, "envoy", os.Getenv("ENVOY"), "an Envoy binary; without one the ways through Envoy are left out")
+	flags.StringVar(&o.redis, "redis", "", "a redis-server or valkey-server binary; without one the Redis store is left out")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	flags.StringVar(&o.write, "write", "", "write the results as Markdown into this file too")
+	flags.StringVar(&o.floor, "floor", "", "internal: be the bare server on this address")
+	flags.StringVar(&o.policy, "policy", "", "internal: be a server with -loaded buckets and this policy instead")
 }
 
-// measure asks every target in turn, round after round.
-func measure(ctx context.Context, o options, progress io.Writer) ([]row, error) {
+func results(ctx context.Context, o options, progress io.Writer) (found, error) {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return found{}, err
+	}
+	all := slices.DeleteFunc(works(o), func(w work) bool { return !only.MatchString(w.name) })
 	lab, err := newLab(ctx, o)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	defer lab.close()
-	rows := make([]row, len(lab.targets))
-	for round := range o.rounds {
-		var floor float64
-		for i, t := range lab.targets {
-			fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, o.rounds, t.name)
-			n, took, err := closedLoop(ctx, o, t.ask)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", t.name, err)
-			}
-			rate := float64(n) / took.Seconds()
-			if i == 0 {
-				floor = rate
-			}
-			rows[i].Target = t.name
-			rows[i].Rates = append(rows[i].Rates, rate)
-			rows[i].Shares = append(rows[i].Shares, rate/floor)
+	rows, err := measure(ctx, lab, all, progress)
+	if err != nil {
+		return found{}, err
+	}
+	waits, err := alone(ctx, lab, progress)
+	return found{rows, waits}, err
+}
+
+// found is what was measured.
+type found struct {
+	Works []row  `json:"works"`
+	Alone []wait `json:"one_caller"`
+}
+
+func (f found) report(w io.Writer, o options) error {
+	if o.write != "" {
+		if err := os.WriteFile(o.write, []byte(f.markdown(o)), 0o644); err != nil { //nolint:gosec // it is to be read by everybody
+			return err
 		}
 	}
-	return rows, nil
-}
-
-func report(w io.Writer, rows []row, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(rows)
+	if o.json {
+		return json.NewEncoder(w).Encode(f)
 	}
-	tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tab, "target\trequests/s\tshare of the floor\tspread")
-	for _, r := range rows {
-		shares := slices.Sorted(slices.Values(r.Shares))
-		fmt.Fprintf(tab, "%s\t%.0f\t%.2f\t%.2f to %.2f\n", r.Target, median(r.Rates), median(shares), shares[0], shares[len(shares)-1])
-	}
-	return tab.Flush()
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	return f.text(w)
 }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// spread writes the median, and the least and the most.
+func spread(values []float64) string {
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(values), slices.Min(values), slices.Max(values))
+}
+
+// atLeast and atMost write a goal, and whether it is reached.
+func atLeast(values []float64, want float64) string { return verdict(want, median(values) >= want) }
+func atMost(values []float64, want float64) string  { return verdict(want, median(values) <= want) }
+
+func verdict(want float64, reached bool) string {
+	switch {
+	case want == 0:
+		return ""
+	case reached:
+		return fmt.Sprintf("%.2f, yes", want)
+	default:
+		return fmt.Sprintf("%.2f, no", want)
+	}
+}
+
+var (
+	workHeads = []string{"work", "requests/s", "share of the base", "goal, reached", "by CPU", "CPU a request", "over the base's", "goal, reached"}
+	waitHeads = []string{"one caller", "p50", "floor's", "EVALSHA's", "over their sum", "goal, reached"}
+)
+
+func (r row) cells() []string {
+	return []string{
+		r.Work, fmt.Sprintf("%.0f", median(r.Rates)), spread(r.Shares), atLeast(r.Shares, r.Goal.rate), fmt.Sprintf("%.2f", median(r.BothShares)),
+		fmt.Sprintf("%.0f µs", median(r.CPU)), spread(r.CPUShares), atMost(r.CPUShares, r.Goal.cpu),
+	}
+}
+
+func (w wait) cells() []string {
+	return []string{
+		w.Work, fmt.Sprintf("%.0f µs", median(w.P50)), fmt.Sprintf("%.0f µs", median(w.Floor)), fmt.Sprintf("%.0f µs", median(w.EVALSHA)),
+		spread(w.Ratios), atMost(w.Ratios, waitGoal),
+	}
+}
+
+// tables are the heads and cells of what was found.
+func (f found) tables() [][][]string {
+	works, waits := [][]string{workHeads}, [][]string{waitHeads}
+	for _, r := range f.Works {
+		works = append(works, r.cells())
+	}
+	for _, w := range f.Alone {
+		waits = append(waits, w.cells())
+	}
+	if len(f.Alone) == 0 {
+		return [][][]string{works}
+	}
+	return [][][]string{works, waits}
+}
+
+func (f found) text(w io.Writer) error {
+	for _, table := range f.tables() {
+		tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+		for _, cells := range table {
+			fmt.Fprintln(tab, strings.Join(cells, "\t"))
+		}
+		if err := tab.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f found) markdown(o options) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, head, runtime.NumCPU(), o.callers, o.conns, o.rounds, o.time)
+	for _, table := range f.tables() {
+		for i, cells := range table {
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+			if i == 0 {
+				b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+const head = `# Performance
+
+Written by ` + "`make bench`" + `, which measures all of it in one run; edit [bench/](../bench) instead.
+
+What counts is the share of a floor: a bare gRPC server in Go that decodes the same request and answers at once. It is asked right before each
+work, in the same run, on the same machine (%d cores, shared by the callers, the servers, Redis, and whatever else ran), by %d callers on %d connections;
+%d rounds of %s each, of which a cell has the median, and in brackets the least and the most.
+
+"Share" is of the base's requests a second; the base is the floor, or, in a line with "over", the same work with the smaller number. "By CPU" is the
+share that the CPU time of callers and servers together says, which other work on the machine disturbs less. "CPU a request" is that of the limiter's
+process, and of Redis where there is one.
+
+`
