@@ -14,9 +14,9 @@ const (
 	foreign
 )
 
-// stale says that r is the answer of a script that did nothing, because the
+// isStale says that r is the answer of a script that did nothing, because the
 // running period of a calendar was another.
-func (c *call) stale(r reply) bool { return c.sets.calendars && len(r.numbers) == 1 }
+func (c *call) isStale(r reply) bool { return c.sets.calendars && len(r.numbers) == 1 }
 
 // read sets the results from the script's reply.
 func (c *call) read(r reply) error {
@@ -33,8 +33,8 @@ func (c *call) read(r reply) error {
 	if len(rest) > 0 {
 		return errReply
 	}
-	for _, g := range c.groups {
-		g.share()
+	for i := range c.groups {
+		c.groups[i].share()
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (n *numbers) log(p *bucket.Part, now int64) bool {
 }
 
 // share gives a charge that was summed into an earlier one the same result.
-func (g group) share() {
+func (g *group) share() {
 	for i := range g.charges {
 		first := g.sums[i].First
 		if first < i && g.charges[first].Limits == g.charges[i].Limits {

@@ -29,17 +29,21 @@ const (
 type call struct {
 	prefix string
 	groups []group
-	keys   []any // texts, each once
-	places map[string]uint32
+	keys   keys
 	sets   limitSets
 	packed []byte
 	asks   []ask // in the reply's order
+	job    job
 
-	slot   uint16
-	behind bool  // it charges nothing, and looks at what jobs before it give back
-	origin []int // of each charge of the only group, its place in a larger one
+	slot    uint16
+	behind  bool     // it charges nothing, and looks at what jobs before it give back
+	origin  []int    // of each charge of the only group, its place in a larger one
+	waiters []*entry // for each group who waits for it; none where the maker of the call does
+	claimed bool     // they are sure to wait until they are answered
+	goesOn  bool     // when its batch is over
 
 	err    error
+	stale  bool     // it was not made: a calendar's running period is another
 	denied bool     // a charge that is not shadow has no room
 	now    int64    // µs: when it was made
 	stored []string // of a call that is told: for each key what was stored, and what is
@@ -57,21 +61,50 @@ type ask struct {
 
 // newCall returns the call of groups, at about now.
 func newCall(prefix string, groups []group, now time.Time) *call {
-	c := &call{prefix: prefix, groups: groups, places: map[string]uint32{}, sets: limitSets{now: now}}
-	for g := range groups {
-		groups[g].sums = bucket.Sums(nil, groups[g].charges)
-		first := len(c.asks)
-		c.add(g, false)
-		c.add(g, true)
-		c.pack(first)
+	c := new(call)
+	c.begin(prefix, 0, now)
+	for _, g := range groups {
+		g.sums = bucket.Sums(nil, g.charges)
+		c.charge(g)
 	}
 	return c
+}
+
+// begin makes c, which is empty, a call in slot at about now.
+func (c *call) begin(prefix string, slot uint16, now time.Time) {
+	c.prefix, c.slot, c.sets.now = prefix, slot, now
+}
+
+// empty lets go of all that c refers to, and keeps the room it has.
+func (c *call) empty() {
+	clear(c.groups)
+	clear(c.waiters)
+	clear(c.job.args)
+	c.keys.reset()
+	c.sets.reset()
+	*c = call{
+		groups: c.groups[:0], keys: c.keys, sets: c.sets, packed: c.packed[:0], asks: c.asks[:0],
+		waiters: c.waiters[:0], job: job{args: c.job.args[:0]},
+	}
+}
+
+// charge adds g, of which the sums are known.
+func (c *call) charge(g group) {
+	c.groups = append(c.groups, g)
+	first := len(c.asks)
+	c.add(len(c.groups)-1, false)
+	c.add(len(c.groups)-1, true)
+	c.pack(first)
 }
 
 // add asks for the charges of group g that are shadow or that are not.
 func (c *call) add(g int, shadow bool) {
 	charges, sums := c.groups[g].charges, c.groups[g].sums
-	asks := make([]int, len(charges)) // of each charge that is a bucket's first
+	var few [16]int
+	asks := few[:] // of each charge that is a bucket's first
+	if len(charges) > len(few) {
+		asks = make([]int, len(charges))
+	}
 	for i := range charges {
 		if charges[i].Shadow != shadow {
 			continue
@@ -106,19 +139,44 @@ func (c *call) pack(start int) {
 			flags, cost = flags|looks, 0
 		}
 		c.packed = append(c.packed, flags)
-		c.packed = binary.BigEndian.AppendUint32(c.packed, c.key(charge.Key))
+		c.packed = binary.BigEndian.AppendUint32(c.packed, c.keys.place(c.prefix, charge.Key))
 		c.packed = binary.BigEndian.AppendUint32(c.packed, c.sets.place(charge.Limits))
 		c.packed = append7(c.packed, cost)
 	}
 }
 
-// key returns the place of key in keys, from 1.
-func (c *call) key(key string) uint32 {
-	place, ok := c.places[key]
-	if !ok {
-		c.keys = append(c.keys, c.prefix+key)
-		place = uint32(len(c.keys))
-		c.places[key] = place
+// keys are the texts that a script is told of, each once, one after the other.
+type keys struct {
+	places map[string]uint32
+	text   []byte
+	list   []text
+}
+
+// A text goes to the server as it is, without a copy of it for each sending.
+type text []byte
+
+// MarshalBinary returns t itself.
+func (t *text) MarshalBinary() ([]byte, error) { return *t, nil }
+
+// place returns the place of prefix and key, from 1.
+func (k *keys) place(prefix, key string) uint32 {
+	place, known := k.places[key]
+	if known {
+		return place
 	}
+	if k.places == nil {
+		k.places = map[string]uint32{}
+	}
+	// Where the text has to grow, those before keep the old one.
+	from := len(k.text)
+	k.text = append(append(k.text, prefix...), key...)
+	k.list = append(k.list, k.text[from:])
+	place = uint32(len(k.list))
+	k.places[key] = place
 	return place
+}
+
+func (k *keys) reset() {
+	clear(k.places)
+	k.text, k.list = k.text[:0], k.list[:0]
 }

@@ -34,7 +34,8 @@ func (e *Error) Unwrap() error { return e.Err }
 //	refused, tls        no connection; no trust
 //	broken, closed      the connection ended; the Store was closed
 //	auth                the password or the user's rights
-//	loading, busy       the server is starting; another script holds it
+//	loading, busy       the server is starting; another script holds it, or too
+//	                    many wait for it here
 //	readonly, full      a replica; out of memory
 //	disk, replicas      it takes no writes, for want of either
 //	clients             it takes no more connections
@@ -73,6 +74,8 @@ func cause(err error) string {
 	var untrusted *tls.CertificateVerificationError
 	var alert tls.AlertError
 	switch {
+	case errors.Is(err, errQueue):
+		return "busy"
 	case errors.Is(err, errForeign):
 		return "foreign"
 	case errors.Is(err, errReply):

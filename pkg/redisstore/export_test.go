@@ -21,12 +21,15 @@ func Answered(text string) string { return answered(text) }
 // TakeAndUndo makes charges, has something happen, and gives back what was
 // charged, as is done for a group that fails in another slot.
 func (s *Store) TakeAndUndo(ctx context.Context, charges []bucket.Charge, meanwhile func()) error {
+	ctx, cancel := s.within(ctx)
+	defer cancel()
 	c := newCall(s.prefix, []group{{charges: charges, results: make([]bucket.Result, len(charges)), flags: told}}, s.about())
 	if err := s.perform(ctx, []*call{c}); err != nil {
 		return err
 	}
 	meanwhile()
-	undo := &job{script: undoScript, args: s.args(c, c.undo())}
+	records := c.undo()
+	undo := &job{script: undoScript, args: s.args(nil, c, &records)}
 	s.nodes.do(ctx, []*job{undo})
 	return undo.err
 }
@@ -35,3 +38,18 @@ func (s *Store) TakeAndUndo(ctx context.Context, charges []bucket.Charge, meanwh
 func Redialer(places int64, stop <-chan struct{}, f dial) dial {
 	return (&dialer{dial: f, places: places, stop: stop}).Dial
 }
+
+// Waiting is how many requests wait for a lane, and how many lanes are busy.
+func (s *Store) Waiting() (waiting, busy int) {
+	s.nodes.mu.Lock()
+	defer s.nodes.mu.Unlock()
+	for _, at := range s.nodes.clients {
+		at.queue.mu.Lock()
+		waiting, busy = waiting+at.queue.length(), busy+at.queue.under
+		at.queue.mu.Unlock()
+	}
+	return waiting, busy
+}
+
+// MaxWaiting is how many requests may wait for a server.
+const MaxWaiting = maxWaiting

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,7 +14,7 @@ import (
 type job struct {
 	slot   uint16
 	script *script
-	args   []any // all that follows the script's name
+	args   []any // the first two are for the script's name
 	texts  int   // how many texts stand at the end of the reply, after the numbers
 	reply  reply // once err is nil
 	err    error
@@ -26,19 +25,19 @@ type job struct {
 	asking bool   // the redirection holds for this once
 	at     string // where it was sent last
 	sends  int
+	of     *job // where its caller finds the answer, who may have gone
 }
 
 // cmd is the command for the server.
 func (j *job) cmd(ctx context.Context) redis.Cmder {
-	head := [2]any{"EVALSHA", j.script.hash}
+	j.args[0], j.args[1] = "EVALSHA", j.script.hash
 	if j.text {
-		head = [2]any{"EVAL", j.script.text}
+		j.args[0], j.args[1] = "EVAL", j.script.text
 	}
-	args := append(head[:], j.args...)
 	if j.texts > 0 {
-		return redis.NewSliceCmd(ctx, args...)
+		return redis.NewSliceCmd(ctx, j.args...)
 	}
-	return redis.NewIntSliceCmd(ctx, args...)
+	return redis.NewIntSliceCmd(ctx, j.args...)
 }
 
 // read sets the reply or the error from cmd, which has been carried out.
@@ -96,13 +95,23 @@ const maxSends = 8
 //   - after another look, and only if that names another server, where this
 //     one keeps no buckets any more, or none yet.
 func (n *nodes) do(ctx context.Context, jobs []*job) {
-	for pause := time.Millisecond; ; pause *= 2 {
-		v, err := n.current(ctx)
-		if err != nil {
-			fail(jobs, err)
-			return
+	if len(jobs) == 0 {
+		return
+	}
+	v, err := n.current(ctx)
+	if err != nil {
+		for _, j := range jobs {
+			j.err = err
 		}
-		n.send(ctx, v, jobs)
+		return
+	}
+	n.send(ctx, v, jobs)
+	n.retry(ctx, v, jobs)
+}
+
+// retry is the rest of do, for jobs that have been sent as v says.
+func (n *nodes) retry(ctx context.Context, v *view, jobs []*job) {
+	for pause := time.Millisecond; ; pause *= 2 {
 		var wait bool
 		if jobs, wait = n.again(ctx, v, jobs); len(jobs) == 0 {
 			return
@@ -110,12 +119,12 @@ func (n *nodes) do(ctx context.Context, jobs []*job) {
 		if wait && !sleep(ctx, pause) {
 			return
 		}
-	}
-}
-
-func fail(jobs []*job, err error) {
-	for _, j := range jobs {
-		j.err = err
+		newer, err := n.current(ctx)
+		if err != nil {
+			return
+		}
+		v = newer
+		n.send(ctx, v, jobs)
 	}
 }
 
@@ -133,50 +142,65 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // send sends each job to its server, and waits for all answers.
 func (n *nodes) send(ctx context.Context, v *view, jobs []*job) {
-	if len(jobs) == 1 {
-		n.sendTo(ctx, jobs[0].target(v), jobs)
-		return
-	}
-	byAddr := map[string][]*job{}
+	until, _ := ctx.Deadline()
+	now := time.Now()
+	byNode := map[*node]*entry{}
 	for _, j := range jobs {
-		to := j.target(v)
-		byAddr[to] = append(byAddr[to], j)
+		at, err := n.target(v, j)
+		if j.err = err; err != nil {
+			continue
+		}
+		if byNode[at] == nil {
+			byNode[at] = newEntry()
+			byNode[at].until = until
+		}
+		byNode[at].include(j)
 	}
-	var wait sync.WaitGroup
-	for addr, some := range byAddr {
-		wait.Go(func() { n.sendTo(ctx, addr, some) })
+	for at, e := range byNode {
+		if err := at.queue.push(e, now); err != nil {
+			e.settle()
+			e.answer(err)
+		}
 	}
-	wait.Wait()
+	for _, e := range byNode {
+		if err := e.await(ctx, until.Sub(now)); err != nil {
+			for _, j := range e.jobs {
+				j.of.err = err
+			}
+		}
+	}
 }
 
-// target returns where j is to be sent, and counts that.
-func (j *job) target(v *view) string {
-	j.at = j.to
-	if j.at == "" {
+// include adds a copy of j, since whoever waits for j may give up before it has
+// been carried out.
+func (e *entry) include(j *job) {
+	sent := *j
+	sent.args, sent.reply, sent.of = slices.Clone(j.args), reply{}, j
+	e.jobs = append(e.jobs, &sent)
+	e.must = e.must || j.script == undoScript
+}
+
+// target returns the server where j is to be sent, and counts that.
+func (n *nodes) target(v *view, j *job) (*node, error) {
+	j.sends++
+	if j.at = j.to; j.at == "" {
 		j.at = v.at(j.slot)
 	}
-	j.sends++
-	return j.at
+	if j.at == "" {
+		return nil, errNobody
+	}
+	return n.node(j.at)
 }
 
-// sendTo sends jobs to the server at addr in one go.
-func (n *nodes) sendTo(ctx context.Context, addr string, jobs []*job) {
-	if addr == "" {
-		fail(jobs, errNobody)
-		return
-	}
-	client, err := n.client(addr)
-	if err != nil {
-		fail(jobs, err)
-		return
-	}
+// carryOut sends jobs to the server in one go, and waits for all answers.
+func (at *node) carryOut(ctx context.Context, jobs []*job) {
 	if len(jobs) == 1 && !jobs[0].asking {
 		cmd := jobs[0].cmd(ctx)
-		_ = client.Process(ctx, cmd) // which has the error too
+		_ = at.client.Process(ctx, cmd) // which has the error too
 		jobs[0].read(cmd)
 		return
 	}
-	pipe, cmds := client.Pipeline(), make([]redis.Cmder, len(jobs))
+	pipe, cmds := at.client.Pipeline(), make([]redis.Cmder, len(jobs))
 	for i, j := range jobs {
 		if j.asking {
 			pipe.Do(ctx, "ASKING")

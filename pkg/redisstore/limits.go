@@ -46,6 +46,13 @@ func (s *limitSets) place(ls *bucket.Limits) uint32 {
 	return uint32(len(s.list))
 }
 
+// reset forgets the sets, and keeps the room for others.
+func (s *limitSets) reset() {
+	clear(s.list)
+	clear(s.places)
+	*s = limitSets{list: s.list[:0], places: s.places, packed: s.packed[:0]}
+}
+
 // at packs the sets again, for a script that runs at about now.
 func (s *limitSets) at(now time.Time) {
 	s.now, s.packed = now, nil

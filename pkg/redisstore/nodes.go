@@ -28,6 +28,7 @@ const (
 type nodes struct {
 	options func(addr string) *redis.Options
 	source  source // nil: the first view holds for ever
+	serve   func(*node, *batch)
 	view    atomic.Pointer[view]
 
 	mu      sync.Mutex
@@ -42,6 +43,7 @@ type nodes struct {
 // A node is a server that is or was one of the view.
 type node struct {
 	client *redis.Client
+	queue  *queue
 	absent time.Time // since when it is in no view; zero while it is
 }
 
@@ -58,17 +60,58 @@ var (
 
 // client returns the client of the server at addr.
 func (n *nodes) client(addr string) (*redis.Client, error) {
+	at, err := n.node(addr)
+	if err != nil {
+		return nil, err
+	}
+	return at.client, nil
+}
+
+// node returns the server at addr.
+func (n *nodes) node(addr string) (*node, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return nil, errClosed
 	}
+	return n.known(addr), nil
+}
+
+func (n *nodes) known(addr string) *node {
 	at := n.clients[addr]
 	if at == nil {
-		at = &node{client: redis.NewClient(n.options(addr))}
+		o := n.options(addr)
+		at = &node{client: redis.NewClient(o), queue: newQueue(min(maxLanes, o.PoolSize))}
 		n.clients[addr] = at
+		for range at.queue.lanes {
+			n.wait.Go(func() { n.lane(at) })
+		}
 	}
-	return at.client, nil
+	return at
+}
+
+// lane carries out one batch of at after the other.
+func (n *nodes) lane(at *node) {
+	var b batch
+	for range at.queue.wake {
+		for woken := true; at.queue.take(&b, woken); woken = false {
+			n.serve(at, &b)
+			b.reset()
+		}
+	}
+}
+
+// see has v hold from now on.
+func (n *nodes) see(v *view) {
+	for _, addr := range v.addrs {
+		v.nodes = append(v.nodes, n.known(addr))
+	}
+	n.view.Store(v)
+}
+
+func (at *node) close() error {
+	at.queue.close()
+	return at.client.Close()
 }
 
 // current returns the view, which is looked for if there is none yet.
@@ -83,20 +126,20 @@ func (n *nodes) current(ctx context.Context) (*view, error) {
 func (n *nodes) newer(ctx context.Context, old *view) (*view, error) {
 	l := n.look(old, "")
 	if l == nil {
-		return n.known()
+		return n.latest()
 	}
 	select {
 	case <-l.done:
 	case <-ctx.Done():
 		return old, ctx.Err()
 	}
-	if v, _ := n.known(); v != nil {
+	if v, _ := n.latest(); v != nil {
 		return v, nil
 	}
 	return nil, l.err
 }
 
-func (n *nodes) known() (*view, error) {
+func (n *nodes) latest() (*view, error) {
 	if v := n.view.Load(); v != nil {
 		return v, nil
 	}
@@ -154,8 +197,8 @@ func (n *nodes) run(l *looking, hint string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.looking, n.looked = nil, time.Now()
-	if l.err = err; err == nil {
-		n.view.Store(v)
+	if l.err = err; err == nil && !n.closed {
+		n.see(v)
 		n.forget(v)
 	}
 	close(l.done)
@@ -175,7 +218,7 @@ func (n *nodes) forget(v *view) {
 		case at.absent.IsZero():
 			at.absent = now
 		case now.Sub(at.absent) > keepAbsent:
-			_ = at.client.Close()
+			_ = at.close()
 			delete(n.clients, addr)
 		}
 	}
@@ -219,7 +262,7 @@ func (n *nodes) close() error {
 	close(n.stop)
 	var errs []error
 	for _, at := range n.clients {
-		errs = append(errs, at.client.Close())
+		errs = append(errs, at.close())
 	}
 	n.mu.Unlock()
 	if n.source != nil {

@@ -1,6 +1,7 @@
 // Package redisstore keeps buckets in Redis or Valkey, so that many processes
 // share them. All of a call's buckets are charged by one script, on the
-// server and by the server's clock.
+// server and by the server's clock, together with those of all calls that came
+// while the last round trip was under way.
 //
 // It needs Redis 6.2 or later, or any Valkey, alone, in a Cluster or watched by
 // Sentinels; and a user who may EVALSHA, EVAL, TIME, MGET, GET, SET, DEL, PING
@@ -49,11 +50,12 @@ type Options struct {
 	// KeyPrefix is put before every bucket's key. "" means "sl:". With a brace
 	// in it, a Cluster would keep all buckets in one slot.
 	KeyPrefix string
-	// Deadline bounds each call, connecting included. 0 means 25ms. A caller
-	// whose own time is shorter is answered when a fifth of it is left.
+	// Deadline bounds each call, waiting for others and connecting included. 0
+	// means 25ms. A caller whose own time is shorter is answered when a fifth
+	// of it is left.
 	Deadline time.Duration
 	// PoolSize is the most connections to each server. 0 means 10 for each
-	// processor.
+	// processor. Calls use 8 at most: as long as a server answers at once, one.
 	PoolSize int
 	// Now is for tests: it takes the place of the server's clock. It is not to
 	// be before 1970.
@@ -68,6 +70,7 @@ type Store struct {
 	deadline  time.Duration
 	now       func() time.Time
 	ahead     atomic.Int64 // ns: of this clock, the server's is
+	entries   sync.Pool    // of *entry, which have timers of their own
 }
 
 // New returns a Store. It does not connect: a server that is away is the error
@@ -77,13 +80,15 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{nodes: o.nodes(a), clustered: a.scheme == clustered, prefix: o.KeyPrefix, deadline: o.Deadline, now: o.Now}
+	s := &Store{clustered: a.scheme == clustered, prefix: o.KeyPrefix, deadline: o.Deadline, now: o.Now}
+	s.entries.New = func() any { return newEntry() }
 	if s.prefix == "" {
 		s.prefix = "sl:"
 	}
 	if s.deadline == 0 {
 		s.deadline = 25 * time.Millisecond
 	}
+	s.nodes = o.nodes(a, s.serve)
 	return s, nil
 }
 

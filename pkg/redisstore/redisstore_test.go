@@ -1,12 +1,16 @@
 package redisstore_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/limiter/storetest"
 	"github.com/sluice-mesh/sluice/pkg/redisstore"
 )
@@ -47,6 +51,57 @@ func TestDifferential(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDifferentialInCompany is TestDifferential while others charge buckets of
+// their own: its requests go in batches with theirs.
+func TestDifferentialInCompany(t *testing.T) {
+	t.Parallel()
+	for _, p := range []place{places[0], places[3]} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			at := p.start(t)
+			at.options.PoolSize = 1
+			h := harness(t, at)
+			h.Store = &company{Store: h.Store, charge: tagged(t, "{t0}company")}
+			before := 0
+			for _, s := range at.servers {
+				before += scripts(t, s)
+			}
+			storetest.Differential(t, h, 2000, 7)
+			ran := -before
+			for _, s := range at.servers {
+				ran += scripts(t, s)
+			}
+			if !at.apart && ran > 3*2000 {
+				t.Errorf("2000 calls in the company of 4 each ran %d scripts, want them to share", ran)
+			}
+		})
+	}
+}
+
+// A company is a store of which each call goes with 4 others.
+type company struct {
+	limiter.Store
+	charge bucket.Charge
+}
+
+func (c *company) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
+	var wait sync.WaitGroup
+	var failed atomic.Value
+	for range 4 {
+		wait.Go(func() {
+			if err := c.Store.Take(ctx, []bucket.Charge{c.charge, c.charge}, make([]bucket.Result, 2)); err != nil {
+				failed.Store(err)
+			}
+		})
+	}
+	err := c.Store.Take(ctx, charges, results)
+	wait.Wait()
+	if other, failed := failed.Load().(error); failed {
+		return other
+	}
+	return err
 }
 
 // harness opens a store with keys of its own and a clock that stands still.

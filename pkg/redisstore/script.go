@@ -26,33 +26,35 @@ var (
 )
 
 // A script is run by its hash; a server that does not know it is sent the text.
-type script struct{ text, hash string }
+type script struct{ text, hash any }
 
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	return &script{text, hex.EncodeToString(sum[:])}
 }
 
-// job returns the job that makes the charges of c.
-func (s *Store) job(c *call) *job {
-	j := &job{slot: c.slot, script: takeScript, args: s.args(c, c.packed)}
-	for _, g := range c.groups {
-		if g.flags&told > 0 {
-			j.texts = 2 * len(c.keys)
+// prepare returns the job that makes the charges of c.
+func (s *Store) prepare(c *call) *job {
+	texts := 0
+	for i := range c.groups {
+		if c.groups[i].flags&told > 0 {
+			texts = 2 * len(c.keys.list)
 		}
 	}
-	return j
+	c.job = job{slot: c.slot, script: takeScript, args: s.args(c.job.args[:0], c, &c.packed), texts: texts}
+	return &c.job
 }
 
 // args lays out the keys and the rest; lua/refill.lua, lua/state.lua and the
-// script itself say how.
-func (s *Store) args(c *call, rest []byte) []any {
+// script itself say how. It refers to c, so that nothing is copied.
+func (s *Store) args(args []any, c *call, rest *[]byte) []any {
 	now := ""
 	if s.now != nil {
 		now = strconv.FormatInt(s.now().UnixMicro(), 10)
 	}
-	args := make([]any, 0, len(c.keys)+4)
-	args = append(args, len(c.keys))
-	args = append(args, c.keys...)
-	return append(args, now, c.sets.packed, rest)
+	args = append(args, nil, nil, len(c.keys.list)) // nil for the script's name
+	for i := range c.keys.list {
+		args = append(args, &c.keys.list[i])
+	}
+	return append(args, now, (*text)(&c.sets.packed), (*text)(rest))
 }

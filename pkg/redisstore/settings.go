@@ -90,9 +90,10 @@ func (o Options) tls(addr string) *tls.Config {
 	return c
 }
 
-// nodes returns the servers that a says.
-func (o Options) nodes(a address) *nodes {
-	n := &nodes{clients: map[string]*node{}, stop: make(chan struct{})}
+// nodes returns the servers that a says, at which serve carries out what is
+// to be done.
+func (o Options) nodes(a address, serve func(*node, *batch)) *nodes {
+	n := &nodes{serve: serve, clients: map[string]*node{}, stop: make(chan struct{})}
 	n.options = func(addr string) *redis.Options { return o.server(a, addr, n.stop) }
 	n.source = o.source(a, n)
 	switch a.scheme {
@@ -100,7 +101,7 @@ func (o Options) nodes(a address) *nodes {
 	case sentinels:
 		n.begin(func() { n.follow(n.stop) })
 	default:
-		n.view.Store(&view{addrs: a.addrs})
+		n.see(&view{addrs: a.addrs})
 	}
 	return n
 }

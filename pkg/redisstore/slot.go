@@ -38,16 +38,30 @@ func crcTable() (table [256]uint16) {
 // A view is which server keeps which slot. It never changes.
 type view struct {
 	addrs []string
+	nodes []*node  // under those addresses
 	owner []uint16 // of each slot the place in addrs, from 1; 0 is nobody. nil: the first keeps all
 }
 
 // at returns the address of the server that keeps slot, "" for nobody.
 func (v *view) at(slot uint16) string {
-	if v.owner == nil {
-		return v.addrs[0]
-	}
-	if place := v.owner[slot]; place > 0 {
-		return v.addrs[place-1]
+	if place := v.place(slot); place >= 0 {
+		return v.addrs[place]
 	}
 	return ""
+}
+
+// node returns the server that keeps slot, nil for nobody.
+func (v *view) node(slot uint16) *node {
+	if place := v.place(slot); place >= 0 {
+		return v.nodes[place]
+	}
+	return nil
+}
+
+// place returns the place in addrs of the server that keeps slot, or -1.
+func (v *view) place(slot uint16) int {
+	if v.owner == nil {
+		return 0
+	}
+	return int(v.owner[slot]) - 1
 }

@@ -11,7 +11,8 @@ import (
 // is no bucket is left alone: its charge is not made, its result's Err is an
 // *Error of Cause "foreign", and the others are answered as if it had room.
 //
-// Any other failure is an *Error for the whole call. After the Causes timeout,
+// After an error the Store may read charges still, but it sets no result any
+// more. Any other failure is an *Error for the whole call. After the Causes timeout,
 // canceled, broken, closed, reply and other the charges may have been made;
 // after the rest none was.
 //
@@ -24,7 +25,46 @@ func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []buc
 	if len(charges) != len(results) {
 		return failure("take", errLengths)
 	}
+	if n, slot := s.home(charges); n != nil {
+		return failure("take", s.takeAt(ctx, n, slot, charges, results))
+	}
 	return s.takeAll(ctx, []group{{charges: charges, results: results}})
+}
+
+// home returns the server that has the slot of all charges, or nil: they are in
+// several, or it is not known.
+func (s *Store) home(charges []bucket.Charge) (n *node, slot uint16) {
+	v := s.nodes.view.Load()
+	if v == nil || len(charges) == 0 {
+		return nil, 0
+	}
+	if s.clustered {
+		var one bool
+		if slot, one = s.slot(charges); !one {
+			return nil, 0
+		}
+	}
+	return v.node(slot), slot
+}
+
+// takeAt makes charges in one slot, that n has, with those of others.
+func (s *Store) takeAt(ctx context.Context, n *node, slot uint16, charges []bucket.Charge, results []bucket.Result) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now := time.Now()
+	wait := s.patience(ctx)
+	e := s.entries.Get().(*entry)
+	e.begin(slot, charges, results, now.Add(wait))
+	err := n.queue.push(e, now)
+	if err == nil {
+		if err = e.await(ctx, wait); e.state.Load() == gone {
+			return err // e is its batch's
+		}
+	}
+	e.end()
+	s.entries.Put(e)
+	return err
 }
 
 // takeAll makes the charges of several requests in turn, in one call.
@@ -37,26 +77,38 @@ func (s *Store) takeAll(ctx context.Context, groups []group) error {
 	return failure("take", s.perform(ctx, []*call{newCall(s.prefix, groups, s.about())}))
 }
 
-// within returns ctx with the deadline of a call. Where ctx itself ends sooner,
-// a fifth of what is left of it is for the caller, to do without an answer.
+// within returns ctx with the deadline of a call.
 func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.patience(ctx))
+}
+
+// patience is how long a call may take. Where ctx itself ends sooner, a fifth
+// of what is left of it is for the caller, to do without an answer.
+func (s *Store) patience(ctx context.Context) time.Duration {
 	wait := s.deadline
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end)*4/5)
 	}
-	return context.WithTimeout(ctx, wait)
+	return wait
 }
 
 // perform has jobs and then calls made, those of different slots side by side, and
 // returns the first error of the calls; each of them has its own.
 func (s *Store) perform(ctx context.Context, calls []*call, before ...*job) error {
-	stale := s.ask(ctx, calls, before)
-	for _, c := range stale {
-		c.sets.at(time.UnixMicro(c.now))
+	var asked []*call
+	jobs := before
+	for _, c := range calls {
+		if len(c.asks) == 0 {
+			continue
+		}
+		j := s.prepare(c)
+		if c.behind {
+			j.behind = inSlot(before, c.slot)
+		}
+		asked, jobs = append(asked, c), append(jobs, j)
 	}
-	for _, c := range s.ask(ctx, stale, nil) {
-		c.err = errPeriod
-	}
+	s.nodes.do(ctx, jobs)
+	s.conclusive(ctx, asked)
 	for _, c := range calls {
 		if c.err != nil {
 			return c.err
@@ -65,36 +117,47 @@ func (s *Store) perform(ctx context.Context, calls []*call, before ...*job) erro
 	return nil
 }
 
-// ask has jobs and then calls made, and returns the calls that were not, for
-// the running period of a calendar is another than it seemed.
-func (s *Store) ask(ctx context.Context, calls []*call, before []*job) (stale []*call) {
-	var asked []*call
-	jobs := before
+// conclusive heeds what has become of calls, and has those made once more that
+// were not because the running period of a calendar is another than it seemed.
+func (s *Store) conclusive(ctx context.Context, calls []*call) {
+	var stale []*call
 	for _, c := range calls {
-		if len(c.asks) > 0 {
-			j := s.job(c)
-			if c.behind {
-				j.behind = inSlot(before, c.slot)
-			}
-			asked, jobs = append(asked, c), append(jobs, j)
-		}
-	}
-	if len(jobs) > 0 {
-		s.nodes.do(ctx, jobs)
-	}
-	for i, j := range jobs[len(jobs)-len(asked):] {
-		c := asked[i]
-		switch c.err = j.err; {
-		case c.err != nil:
-		case c.stale(j.reply):
-			c.now = j.reply.numbers[0]
-			s.learn(c.now)
+		if s.heed(c); c.stale {
 			stale = append(stale, c)
-		default:
-			c.err = c.read(j.reply)
 		}
 	}
-	return stale
+	for _, c := range stale {
+		c.sets.at(time.UnixMicro(c.now))
+		s.prepare(c)
+	}
+	s.nodes.do(ctx, jobsOf(stale))
+	for _, c := range stale {
+		if s.heed(c); c.stale {
+			c.err = errPeriod
+		}
+	}
+}
+
+func jobsOf(calls []*call) []*job {
+	jobs := make([]*job, len(calls))
+	for i, c := range calls {
+		jobs[i] = &c.job
+	}
+	return jobs
+}
+
+// heed reads what has become of the job of c.
+func (s *Store) heed(c *call) {
+	c.err = c.job.err
+	c.stale = c.err == nil && c.isStale(c.job.reply)
+	switch {
+	case c.stale:
+		c.now = c.job.reply.numbers[0]
+		s.learn(c.now)
+	case c.err == nil:
+		c.claim()
+		c.err = c.read(c.job.reply)
+	}
 }
 
 // about returns what time it is on the server, as far as is known.

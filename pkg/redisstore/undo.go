@@ -123,7 +123,7 @@ func (s *Store) undoAll(splits []*split) []*job {
 	for _, p := range splits {
 		for _, c := range p.taking {
 			if records := c.undo(); len(records) > 0 {
-				jobs = append(jobs, &job{slot: c.slot, script: undoScript, args: s.args(c, records)})
+				jobs = append(jobs, &job{slot: c.slot, script: undoScript, args: s.args(nil, c, &records)})
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (c *call) undo() []byte {
 		if !a.made || a.first != i || a.cost <= 0 || charge.Limits.Debt() {
 			continue
 		}
-		key := c.key(charge.Key)
+		key := c.keys.place(c.prefix, charge.Key)
 		b = binary.BigEndian.AppendUint32(b, key)
 		b = binary.BigEndian.AppendUint32(b, c.sets.place(charge.Limits))
 		b = append7(append7(b, a.cost), c.now)
