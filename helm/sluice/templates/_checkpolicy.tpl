@@ -9,6 +9,9 @@ form. The rest is for `extauthz validate`, before a pod starts.
 {{- end -}}
 {{- else -}}
 {{- $domains := dict -}}
+{{- if gt (include "sluice.policyFiles" . | len) 1000000 -}}
+{{- fail "policy.files are over 1 MB together, which no ConfigMap holds: make several of them, and mount them by extraVolumes, extraVolumeMounts and extraArgs: [--policy=DIRECTORY]." -}}
+{{- end -}}
 {{- range $name, $text := include "sluice.policyFiles" . | fromYaml -}}
 {{- $file := fromYaml $text -}}
 {{- include "sluice.checkPolicyFile" (dict "name" $name "file" $file) -}}

@@ -154,7 +154,13 @@ fit the cluster. Each refusal says what was found, and what to do.
 {{/* A variable said twice would leave open which holds. */}}
 {{- define "sluice.checkEnv" -}}
 {{- $ours := include "sluice.variables" . | fromYaml -}}
+{{- range include "sluice.secretVariables" . | fromYamlArray }}{{ $_ := set $ours .name "" }}{{ end -}}
+{{- $said := dict -}}
 {{- range .Values.extraEnv -}}
+{{- if hasKey $said .name -}}
+{{- fail (printf "extraEnv has %s twice: say it once." .name) -}}
+{{- end -}}
+{{- $_ := set $said .name true -}}
 {{- if and (hasKey $ours .name) (hasPrefix "SLUICE_" .name) -}}
 {{- fail (printf "extraEnv has %s, which other values decide: for log-level say settings.log-level, for addresses grpc, http and admin, for the rest store, tls, drain and policy. Set it there." .name) -}}
 {{- end -}}
