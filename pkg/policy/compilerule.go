@@ -59,7 +59,7 @@ func (c *compiler) rule(i int) rule {
 // export makes the part of a rule that later steps see.
 func (c *compiler) export(s *RuleSpec) *Rule {
 	r := &Rule{
-		Domain: c.spec.Domain, Name: s.Name, Shadow: s.Shadow,
+		Domain: c.spec.Domain, Name: s.Name, Shadow: s.Shadow, Descriptor: s.Descriptor != nil,
 		OnError: c.spec.OnError, Deny: s.Deny, Headers: c.shown,
 	}
 	if s.OnError != nil {

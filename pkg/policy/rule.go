@@ -6,6 +6,9 @@ type Rule struct {
 	Domain string // of its file
 	Name   string // its only one in the file
 	Shadow bool
+	// Descriptor says that the rule limits descriptors, over RLS, and no
+	// requests.
+	Descriptor bool
 	// OnError is what becomes of a request when the store does not answer.
 	OnError OnError
 	Deny    Deny
