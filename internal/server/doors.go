@@ -6,10 +6,16 @@ import (
 	"google.golang.org/grpc"
 )
 
+// The services by their full names, by which health is asked for them.
+const (
+	AuthzName     = "envoy.service.auth.v3.Authorization"
+	RateLimitName = "envoy.service.ratelimit.v3.RateLimitService"
+)
+
 // Authz returns the service of ext_authz, answered by s.
 func Authz(s authv3.AuthorizationServer) Service {
 	return Service{
-		Name:     authv3.Authorization_ServiceDesc.ServiceName,
+		Name:     AuthzName,
 		Register: func(r grpc.ServiceRegistrar) { authv3.RegisterAuthorizationServer(r, s) },
 	}
 }
@@ -17,7 +23,7 @@ func Authz(s authv3.AuthorizationServer) Service {
 // RateLimit returns the service of the rate limit filter, answered by s.
 func RateLimit(s rlsv3.RateLimitServiceServer) Service {
 	return Service{
-		Name:     rlsv3.RateLimitService_ServiceDesc.ServiceName,
+		Name:     RateLimitName,
 		Register: func(r grpc.ServiceRegistrar) { rlsv3.RegisterRateLimitServiceServer(r, s) },
 	}
 }

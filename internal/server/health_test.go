@@ -6,9 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 
 	"github.com/sluice-mesh/sluice/internal/server"
 )
@@ -54,18 +52,4 @@ func TestProbes(t *testing.T) {
 		got = next.Status
 	}
 	r.wantHealth(t, "draining", notServing, notServing, serving)
-}
-
-func TestProbesAreNotWatched(t *testing.T) {
-	t.Parallel()
-	r := run(t, server.Options{})
-	for _, service := range []string{server.Liveness, server.Readiness} {
-		watch, err := healthv1.NewHealthClient(r.conn).Watch(t.Context(), &healthv1.HealthCheckRequest{Service: service})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := watch.Recv(); status.Code(err) != codes.Unimplemented {
-			t.Errorf("Watch(%q) = %v, want Unimplemented", service, err)
-		}
-	}
 }

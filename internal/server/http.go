@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,10 @@ type HTTPOptions struct {
 	DrainDelay, DrainTime time.Duration
 	Log                   *slog.Logger // nil logs nothing
 	Panicked              func()       // is called for each panic caught; may be nil
+	MaxHeaderSize         int          // bytes of a request's headers; 0 means 1 MiB
+	// TLS and Refused are as in Options.
+	TLS     *tls.Config
+	Refused func(reason string)
 }
 
 // ServeHTTP serves l until ctx ends, and then lets requests under way end. It
@@ -29,9 +34,12 @@ func ServeHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	if o.Panicked == nil {
 		o.Panicked = func() {}
 	}
+	if o.Refused == nil {
+		o.Refused = func(string) {}
+	}
 	s := o.server()
 	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(l) }()
+	go func() { failed <- o.serve(s, l) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
@@ -44,14 +52,20 @@ func ServeHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	return nil
 }
 
+// serve serves l, by TLS where it is so set.
+func (o HTTPOptions) serve(s *http.Server, l net.Listener) error {
+	if o.TLS == nil {
+		return s.Serve(l)
+	}
+	return s.ServeTLS(l, "", "")
+}
+
 const (
 	headerTime = 5 * time.Second
 	// httpIdleTime is longer than any proxy keeps a connection that it does
 	// not use, an hour for Envoy: whoever closes it first breaks the other's
 	// next request.
 	httpIdleTime = 65 * time.Minute
-	// maxHeaderBytes is what net/http allows by itself. Proxies pass on less.
-	maxHeaderBytes = 1 << 20
 )
 
 func (o HTTPOptions) server() *http.Server {
@@ -63,8 +77,9 @@ func (o HTTPOptions) server() *http.Server {
 		ReadTimeout:                  2 * headerTime,
 		WriteTimeout:                 2 * headerTime,
 		IdleTimeout:                  httpIdleTime,
-		MaxHeaderBytes:               maxHeaderBytes,
-		ErrorLog:                     slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), // it repeats what clients wrote
+		MaxHeaderBytes:               o.MaxHeaderSize,
+		TLSConfig:                    o.TLS,
+		ErrorLog:                     ErrorLog(o.Refused, nil), // panics are told by guarded
 	}
 }
 

@@ -7,10 +7,12 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,6 +38,12 @@ type Options struct {
 	MaxConnectionAge time.Duration
 	MaxMessageSize   int    // bytes of a request; 0 means 4 MiB
 	MaxStreams       uint32 // of one connection; 0 means no bound
+	MaxHeaderSize    uint32 // bytes of a request's headers, as HTTP/2 counts them; 0 means 16 MiB
+	// TLS is how connections are encrypted; nil leaves them in plain text.
+	TLS *tls.Config
+	// Refused is called for each TLS handshake that failed, with one of a few
+	// words for why. It may be nil.
+	Refused func(reason string)
 	// DrainDelay is how long the Server goes on as before once it has said
 	// that it is not serving.
 	DrainDelay time.Duration
@@ -53,6 +61,10 @@ type Server struct {
 	opts   Options
 	grpc   *grpc.Server
 	health *health.Server
+	names  []string // of what health is asked for
+	// draining says that what health says is decided.
+	mu       sync.Mutex
+	draining bool
 	// ending is done when streams that would go on for ever must end.
 	ending context.Context //nolint:containedctx // it is the Server's own life, no request's
 	end    context.CancelFunc
@@ -60,6 +72,26 @@ type Server struct {
 
 // New makes a Server that serves nothing yet.
 func New(o Options) *Server {
+	o.fill()
+	s := &Server{opts: o, health: health.NewServer(), names: []string{"", Readiness, Liveness}}
+	s.ending, s.end = context.WithCancel(context.Background())
+	s.grpc = grpc.NewServer(s.grpcOptions()...)
+	healthv1.RegisterHealthServer(s.grpc, probes{s.health, o.Ready})
+	for _, service := range o.Services {
+		service.Register(s.grpc)
+		s.names = append(s.names, service.Name)
+	}
+	for _, name := range s.names {
+		s.SetServing(name, true)
+	}
+	if o.Reflection {
+		reflection.Register(s.grpc)
+	}
+	return s
+}
+
+// fill makes what may be nil something that can be called.
+func (o *Options) fill() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -69,18 +101,9 @@ func New(o Options) *Server {
 	if o.Ready == nil {
 		o.Ready = func(context.Context) bool { return true }
 	}
-	s := &Server{opts: o, health: health.NewServer()}
-	s.ending, s.end = context.WithCancel(context.Background())
-	s.grpc = grpc.NewServer(s.grpcOptions()...)
-	healthv1.RegisterHealthServer(s.grpc, probes{s.health, o.Ready})
-	for _, service := range o.Services {
-		service.Register(s.grpc)
-		s.health.SetServingStatus(service.Name, healthv1.HealthCheckResponse_SERVING)
+	if o.Refused == nil {
+		o.Refused = func(string) {}
 	}
-	if o.Reflection {
-		reflection.Register(s.grpc)
-	}
-	return s
 }
 
 const (
@@ -90,6 +113,8 @@ const (
 	// more often than the five minutes that are grpc's own default, and would
 	// be hung up on.
 	minPing = 5 * time.Second
+	// openTime is how long a client may take to begin: TLS and HTTP/2.
+	openTime = 10 * time.Second
 )
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
@@ -100,6 +125,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.ChainStreamInterceptor(s.guardStream),
 		grpc.WaitForHandlers(true),
+		grpc.ConnectionTimeout(openTime),
 		grpc.ForceServerCodecV2(newCodec()),
 	}
 	if s.opts.MaxMessageSize > 0 {
@@ -107,6 +133,12 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 	}
 	if s.opts.MaxStreams > 0 {
 		opts = append(opts, grpc.MaxConcurrentStreams(s.opts.MaxStreams))
+	}
+	if s.opts.MaxHeaderSize > 0 {
+		opts = append(opts, grpc.MaxHeaderListSize(s.opts.MaxHeaderSize))
+	}
+	if s.opts.TLS != nil {
+		opts = append(opts, grpc.Creds(newCredentials(s.opts.TLS, s.opts.Refused)))
 	}
 	return opts
 }
@@ -132,7 +164,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 
 func (s *Server) drain() {
 	s.opts.Log.Info("draining", "delay", s.opts.DrainDelay, "time", s.opts.DrainTime)
-	s.health.Shutdown()
+	s.stopServing()
 	time.Sleep(s.opts.DrainDelay)
 	s.end()
 	late := time.AfterFunc(s.opts.DrainTime, func() {

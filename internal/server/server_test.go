@@ -49,6 +49,11 @@ type running struct {
 
 func run(t *testing.T, o server.Options) *running {
 	t.Helper()
+	return runServer(t, server.New(o))
+}
+
+func runServer(t *testing.T, s *server.Server) *running {
+	t.Helper()
 	l, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +61,7 @@ func run(t *testing.T, o server.Options) *running {
 	r := &running{addr: l.Addr(), done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.tell = cancel
-	go func() { r.done <- server.New(o).Run(ctx, l) }()
+	go func() { r.done <- s.Run(ctx, l) }()
 	if r.conn, err = grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		t.Fatal(err)
 	}
