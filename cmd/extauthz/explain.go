@@ -50,6 +50,7 @@ its admin address.`,
 // others are read all the same, since a settings file may have them.
 var explainSettings = []string{
 	"config", "policy", "domain", "redis-url", "redis-password-file", "store-deadline", "key-prefix", "hash-key-file",
+	"admin-token-file",
 }
 
 func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
@@ -57,6 +58,7 @@ func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(explainSettings, f.Name) })
 	flags.StringVar(&o.server, "server", "", "have the server at this admin `ADDRESS` explain, host:port or unix:path")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object")
+	o.tls.addFlags(flags)
 	o.addRequestFlags(flags)
 }
 
@@ -66,7 +68,7 @@ func (o *explainOptions) explain(cmd *cobra.Command, environ []string, r explain
 	var err error
 	if o.server != "" {
 		r.Domain = domain
-		report, err = explain.Ask(cmd.Context(), o.server, r)
+		report, err = o.ask(cmd, r)
 	} else {
 		report, err = explainHere(cmd, environ, r)
 	}
@@ -89,6 +91,23 @@ func (o *explainOptions) write(w io.Writer, report explain.Report) error {
 		return fmt.Errorf("write the explanation: %w", err)
 	}
 	return nil
+}
+
+// ask has the server that was named explain.
+func (o *explainOptions) ask(cmd *cobra.Command, r explain.Request) (explain.Report, error) {
+	s := explain.Server{Addr: o.server}
+	var err error
+	if s.TLS, err = o.tls.config(); err != nil {
+		return explain.Report{}, usageError{err}
+	}
+	if file := cmd.Flags().Lookup("admin-token-file").Value.String(); file != "" {
+		token, err := config.Admin{AdminTokenFile: file}.AdminToken()
+		if err != nil {
+			return explain.Report{}, err
+		}
+		s.Token = string(token)
+	}
+	return explain.Ask(cmd.Context(), s, r)
 }
 
 // explainHere explains by the settings that serve would have.

@@ -14,6 +14,7 @@ import (
 
 // explainOptions are the command line of explain, as it was written.
 type explainOptions struct {
+	tls    clientTLS
 	server string
 	json   bool
 

@@ -84,6 +84,7 @@ type process struct {
 	log               *journal
 	grpc, http, admin string
 	conn              *grpc.ClientConn
+	scrape            *http.Client       // asks the admin port by TLS; nil asks in plain text
 	tell              context.CancelFunc // it to end
 	code              chan int
 }
@@ -139,7 +140,11 @@ func (p *process) exit(t *testing.T) int {
 // get returns what the admin port answers.
 func (p *process) get(t *testing.T, path string) (int, string) {
 	t.Helper()
-	resp, err := http.Get("http://" + p.admin + path)
+	url, c := "http://"+p.admin+path, http.DefaultClient
+	if p.scrape != nil {
+		url, c = "https://"+p.admin+path, p.scrape
+	}
+	resp, err := c.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}

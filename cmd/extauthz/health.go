@@ -24,7 +24,7 @@ import (
 type healthOptions struct {
 	addr, service string
 	timeout, wait time.Duration
-	tls           healthTLS
+	tls           clientTLS
 	json          bool
 }
 

@@ -31,6 +31,7 @@ func newHTTPCheck(settings config.Settings, policies *server.Policies, s *stores
 func (p parts) httpOptions() server.HTTPOptions {
 	return server.HTTPOptions{
 		Handler: p.checks, DrainDelay: p.settings.DrainDelay, DrainTime: p.settings.DrainTime,
-		Log: p.log, Panicked: p.metrics.Panicked,
+		Log: p.log, Panicked: p.metrics.Panicked, MaxHeaderSize: p.settings.HTTPMaxHeaderSize,
+		TLS: p.tls.http.config(), Refused: p.tls.http.refused(),
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluice-mesh/sluice/internal/admin"
 	"github.com/sluice-mesh/sluice/internal/explain"
+	"github.com/sluice-mesh/sluice/internal/server"
 	"github.com/sluice-mesh/sluice/pkg/breaker"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/policy"
@@ -16,10 +18,15 @@ import (
 
 // admin returns what the admin port shows, while ctx has not ended.
 func (p parts) admin(ctx context.Context) admin.Options {
-	return admin.Options{
-		Metrics: p.metrics.Handler(), Explain: explain.Handler(p.explain), Log: p.log,
+	o := admin.Options{
+		Metrics: p.metrics.Handler(), Explain: explain.Handler(p.explain), Hosts: p.settings.AdminHosts, Pprof: p.settings.Pprof,
 		Ready: func(asked context.Context) admin.Readiness { return p.ready(asked, ctx.Err() != nil) },
+		TLS:   p.tls.admin.config(), ErrorLog: server.ErrorLog(p.tls.admin.refused(), p.log),
 	}
+	if p.settings.AdminTokenFile != "" {
+		o.Token = p.settings.AdminToken
+	}
+	return o
 }
 
 // ready says whether requests may be sent here. With a policy in use they may,
@@ -28,7 +35,7 @@ func (p parts) ready(ctx context.Context, draining bool) admin.Readiness {
 	store, answers := p.checkStore(ctx)
 	r := admin.Readiness{
 		Ready:  !draining && (answers || !denyAll(rules(p.policies.Set()))),
-		Checks: []admin.Check{p.checkPolicy(), store},
+		Checks: append([]admin.Check{p.checkPolicy(), store}, p.tls.check(time.Now())...),
 	}
 	if draining {
 		r.Checks = append(r.Checks, admin.Check{Name: "drain", Detail: "told to end"})
@@ -36,15 +43,50 @@ func (p parts) ready(ctx context.Context, draining bool) admin.Readiness {
 	return r
 }
 
+// healthTime is how often gRPC health is brought up to date. While the breaker
+// is closed that costs the store one look.
+const healthTime = time.Second
+
+// followHealth keeps what s says of each service as it is, until ctx ends.
+func (p parts) followHealth(ctx context.Context, s *server.Server) {
+	ticks := time.NewTicker(healthTime)
+	defer ticks.Stop()
+	for {
+		p.setHealth(ctx, s)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// setHealth has each service fail alone: the one whose rules all deny without
+// the store.
+func (p parts) setHealth(ctx context.Context, s *server.Server) {
+	_, answers := p.checkStore(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	all := rules(p.policies.Set())
+	s.SetServing(server.Readiness, answers || !denyAll(all))
+	for descriptors, name := range map[bool]string{false: server.AuthzName, true: server.RateLimitName} {
+		other := func(r *policy.Rule) bool { return r.Descriptor != descriptors }
+		s.SetServing(name, answers || !denyAll(slices.DeleteFunc(slices.Clone(all), other)))
+	}
+}
+
 func (p parts) checkPolicy() admin.Check {
 	set := p.policies.Set()
 	c := admin.Check{Name: "policy", OK: true, Detail: fmt.Sprintf("%s in %s", counted(len(rules(set)), "rule"), counted(len(set.Policies()), "file"))}
 	if err := p.policies.Err(); err != nil {
 		c.OK = false
-		c.Detail = "the policy that was read last has faults, the last good one is in use: " + strings.ReplaceAll(err.Error(), "\n", " | ")
+		c.Detail = "the policy that was read last has faults, the last good one is in use: " + oneLine(err)
 	}
 	return c
 }
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", " | ") }
 
 // pingTime bounds a look at the store, so that a probe has its answer before
 // its own time is up.
@@ -67,12 +109,17 @@ func (p parts) checkStore(ctx context.Context) (c admin.Check, answers bool) {
 	return c, c.OK
 }
 
-// denyAll says that no rule lets a request pass when the store is away.
+// denyAll says that every rule that can deny does when the store is away.
 func denyAll(rules []*policy.Rule) bool {
+	denying := 0
 	for _, r := range rules {
-		if r.OnError != policy.Deny503 {
+		switch {
+		case r.Shadow:
+		case r.OnError == policy.Deny503:
+			denying++
+		default:
 			return false
 		}
 	}
-	return len(rules) > 0
+	return denying > 0
 }

@@ -76,12 +76,16 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
+	doors, err := secure(settings, seen.metrics, log)
+	if err != nil {
+		return err
+	}
 	ports, err := listen(settings)
 	if err != nil {
 		return err
 	}
 	stores.look(ctx, log)
-	return serveAll(ctx, parts{settings, policies, stores, services, checks, ports, seen.metrics, log})
+	return serveAll(ctx, parts{settings, policies, stores, services, checks, doors, ports, seen.metrics, log})
 }
 
 // parts are all that serves.
@@ -91,6 +95,7 @@ type parts struct {
 	stores   *stores
 	services []server.Service
 	checks   http.Handler
+	tls      doors
 	ports    ports
 	metrics  *telemetry.Metrics
 	log      *slog.Logger
@@ -111,9 +116,12 @@ func serveAll(ctx context.Context, p parts) error {
 	beside := running{stop: stop}
 	beside.run(p.ports.admin, func(l net.Listener) error { return admin.Serve(after, l, p.admin(ctx)) })
 	beside.wait.Go(func() { p.policies.Run(ctx, hangups) })
+	p.tls.follow(ctx, &beside.wait)
+	grpc := p.newServer(ctx)
+	beside.wait.Go(func() { p.followHealth(ctx, grpc) })
 	p.logReady()
 	doors.run(p.ports.http, func(l net.Listener) error { return server.ServeHTTP(ctx, l, p.httpOptions()) })
-	doors.run(p.ports.grpc, func(l net.Listener) error { return p.newServer(ctx).Run(ctx, l) })
+	doors.run(p.ports.grpc, func(l net.Listener) error { return grpc.Run(ctx, l) })
 	err := doors.ended()
 	stop()
 	end()
@@ -128,6 +136,7 @@ func (p parts) newServer(ctx context.Context) *server.Server {
 	return server.New(server.Options{
 		Services: p.services, Reflection: s.Reflection,
 		MaxConnectionAge: s.MaxConnectionAge, MaxMessageSize: s.MaxMessageSize, MaxStreams: s.MaxStreams,
+		MaxHeaderSize: uint32(s.MaxHeaderSize), TLS: p.tls.grpc.config(), Refused: p.tls.grpc.refused(),
 		DrainDelay: s.DrainDelay, DrainTime: s.DrainTime,
 		Ready: func(asked context.Context) bool { return p.ready(asked, ctx.Err() != nil).Ready },
 		Log:   p.log, Panicked: p.metrics.Panicked,

@@ -7,10 +7,12 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
+	"log" //nolint:depguard // net/http wants a Logger of it
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -24,7 +26,18 @@ type Options struct {
 	Metrics http.Handler
 	// Explain answers what is posted to /explain. It may be nil.
 	Explain http.Handler
-	Log     *slog.Logger // nil logs nothing
+	// Hosts are names by which the port may be asked, beside localhost and
+	// addresses; "*" is any.
+	Hosts []string
+	// Token returns what must be brought for all but health and metrics. Where
+	// it is nil nothing must be, and nothing here changes anything.
+	Token func() ([]byte, error)
+	Pprof bool // serve profiles
+	// TLS is how connections are encrypted; nil leaves them in plain text.
+	TLS *tls.Config
+	// ErrorLog gets net/http's own lines, which repeat what clients wrote; nil
+	// is nowhere.
+	ErrorLog *log.Logger
 }
 
 // Readiness says whether requests may be sent here, and of what is looked at
@@ -56,12 +69,18 @@ func Handler(o Options) http.Handler {
 	if o.Explain != nil {
 		mux.Handle("POST /explain", o.Explain)
 	}
+	if o.Pprof {
+		profiles(mux)
+	}
+	return guard{o, mux}
+}
+
+func profiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
 }
 
 func index(w http.ResponseWriter, _ *http.Request) {
@@ -92,13 +111,20 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 		defer close(stopped)
 		stopServer(s)
 	})
-	err := s.Serve(l)
+	err := serve(s, l)
 	if errors.Is(err, http.ErrServerClosed) {
 		<-stopped
 		return nil
 	}
 	stop()
 	return fmt.Errorf("serve the admin port on %s: %w", l.Addr(), err)
+}
+
+func serve(s *http.Server, l net.Listener) error {
+	if s.TLSConfig == nil {
+		return s.Serve(l)
+	}
+	return s.ServeTLS(l, "", "")
 }
 
 func newServer(o Options) *http.Server {
@@ -110,10 +136,11 @@ func newServer(o Options) *http.Server {
 		WriteTimeout:   2 * time.Minute,
 		IdleTimeout:    time.Minute,
 		MaxHeaderBytes: 16 << 10,
-		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelWarn),
+		TLSConfig:      o.TLS,
+		ErrorLog:       o.ErrorLog,
 	}
-	if o.Log != nil {
-		s.ErrorLog = slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
+	if s.ErrorLog == nil {
+		s.ErrorLog = log.New(io.Discard, "", 0)
 	}
 	return s
 }

@@ -19,6 +19,7 @@ import (
 
 func options(r admin.Readiness) admin.Options {
 	return admin.Options{
+		Pprof: true,
 		Ready: func(context.Context) admin.Readiness { return r },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "a_metric 1\n")
@@ -44,7 +45,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "/nothing", 404, ""},
 	} {
 		w := httptest.NewRecorder()
-		admin.Handler(options(admin.Readiness{})).ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, nil))
+		admin.Handler(options(admin.Readiness{})).ServeHTTP(w, httptest.NewRequest(tt.method, "http://localhost"+tt.path, nil))
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
 			t.Errorf("%s %s = %d %q, want %d with %q", tt.method, tt.path, w.Code, w.Body, tt.status, tt.body)
 		}
@@ -57,7 +58,7 @@ func TestReady(t *testing.T) {
 	for ready, status := range map[bool]int{true: 200, false: 503} {
 		want := admin.Readiness{Ready: ready, Checks: checks}
 		w := httptest.NewRecorder()
-		admin.Handler(options(want)).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		admin.Handler(options(want)).ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/readyz", nil))
 		var got admin.Readiness
 		err := json.Unmarshal(w.Body.Bytes(), &got)
 		if diff := cmp.Diff(want, got); err != nil || w.Code != status || diff != "" {
@@ -112,7 +113,7 @@ func Example() {
 		Ready:   func(context.Context) admin.Readiness { return admin.Readiness{Ready: true} },
 	})
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/readyz", nil))
 	fmt.Println(w.Code, w.Body)
 	// Output: 200 {"ready":true,"checks":null}
 }

@@ -20,6 +20,8 @@ func (s *Settings) resolve() Faults {
 	c.redis()
 	c.servers()
 	c.http()
+	c.admin()
+	c.tls()
 	c.logs()
 	return c.faults
 }
@@ -69,13 +71,10 @@ func goodPrefix(p string) bool {
 func (c *checker) servers() {
 	s := c.s
 	c.address("grpc-addr", s.GRPCAddr)
-	if s.AdminAddr != "" {
-		c.address("admin-addr", s.AdminAddr)
-	}
-	c.apart("admin-addr", s.AdminAddr, "grpc-addr", s.GRPCAddr)
 	c.want(s.MaxConnectionAge == 0 || s.MaxConnectionAge >= time.Second, "max-connection-age", s.MaxConnectionAge.String(), "0 or at least 1s")
 	c.want(s.MaxMessageSize >= 1024, "max-message-size", strconv.Itoa(s.MaxMessageSize), "1024 or more")
 	c.want(s.MaxStreams >= 1, "max-streams", "0", "1 or more")
+	c.want(s.MaxHeaderSize >= 1024 && s.MaxHeaderSize <= 16<<20, "max-header-size", strconv.Itoa(s.MaxHeaderSize), "1024 to 16777216")
 	c.duration("drain-delay", s.DrainDelay, 0, time.Hour)
 	c.duration("drain-time", s.DrainTime, 0, time.Hour)
 }
@@ -109,28 +108,37 @@ func (c *checker) logs() {
 	c.want(s.LogFormat == "text" || s.LogFormat == "json", "log-format", strconv.Quote(s.LogFormat), "text or json")
 }
 
-const leastHashKey = 16
+const leastSecret = 16
 
 // readSecrets reads the files that hold secrets.
 func (s *Settings) readSecrets() error {
 	if err := s.readRedis(); err != nil {
 		return err
 	}
+	if err := s.readAdminToken(); err != nil {
+		return err
+	}
 	if s.HashKeyFile == "" {
 		return nil
 	}
-	key, err := readSecret("hash-key-file", s.HashKeyFile)
+	var err error
+	s.HashKey, err = s.longSecret("hash-key-file", s.HashKeyFile)
+	return err
+}
+
+// longSecret reads a secret that nobody shall guess.
+func (s *Settings) longSecret(setting, file string) ([]byte, error) {
+	key, err := readSecret(setting, file)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(key) < leastHashKey {
-		return Faults{{
-			Setting: "hash-key-file", From: s.From("hash-key-file"),
-			Found: fmt.Sprintf("a file of %d bytes", len(key)), Want: fmt.Sprintf("at least %d", leastHashKey),
+	if len(key) < leastSecret {
+		return nil, Faults{{
+			Setting: setting, From: s.From(setting),
+			Found: fmt.Sprintf("a file of %d bytes", len(key)), Want: fmt.Sprintf("at least %d", leastSecret),
 		}}
 	}
-	s.HashKey = key
-	return nil
+	return key, nil
 }
 
 // readSecret reads a file without the line end that editors leave.

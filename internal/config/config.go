@@ -61,15 +61,14 @@ type Settings struct {
 	HashKey     []byte `mapstructure:"-"`
 	HashKeyFile string `mapstructure:"hash-key-file"`
 
-	GRPCAddr string `mapstructure:"grpc-addr"`
-	// AdminAddr is "" where there shall be no admin port.
-	AdminAddr  string `mapstructure:"admin-addr"`
+	GRPCAddr   string `mapstructure:"grpc-addr"`
 	Reflection bool   `mapstructure:"reflection"`
 	// MaxConnectionAge is how long a client may keep a connection before it
 	// is asked to open another. 0 is for ever.
 	MaxConnectionAge time.Duration `mapstructure:"max-connection-age"`
 	MaxMessageSize   int           `mapstructure:"max-message-size"` // bytes
 	MaxStreams       uint32        `mapstructure:"max-streams"`      // of one connection
+	MaxHeaderSize    int           `mapstructure:"max-header-size"`  // bytes of one gRPC request
 	DrainDelay       time.Duration `mapstructure:"drain-delay"`
 	DrainTime        time.Duration `mapstructure:"drain-time"`
 
@@ -83,7 +82,11 @@ type Settings struct {
 	HTTPPeerHeader string   `mapstructure:"http-peer-header"`
 	HTTPPathPrefix string   `mapstructure:"http-path-prefix"`
 	// HTTPDenyStatus is 0 where the dialect shall choose.
-	HTTPDenyStatus int `mapstructure:"http-deny-status"`
+	HTTPDenyStatus    int `mapstructure:"http-deny-status"`
+	HTTPMaxHeaderSize int `mapstructure:"http-max-header-size"` // bytes of one check
+
+	Admin `mapstructure:",squash"`
+	TLS   `mapstructure:",squash"`
 
 	LogLevel  string `mapstructure:"log-level"`
 	LogFormat string `mapstructure:"log-format"`
@@ -106,14 +109,18 @@ func Default() Settings {
 		KeyPrefix:     "sl:",
 
 		GRPCAddr:         "127.0.0.1:9001",
-		AdminAddr:        "127.0.0.1:9002",
 		Reflection:       true,
 		MaxConnectionAge: 30 * time.Minute,
 		MaxMessageSize:   4 << 20,
 		MaxStreams:       1024,
+		MaxHeaderSize:    64 << 10,
 		DrainTime:        20 * time.Second,
 
-		HTTPDialect: "envoy",
+		HTTPDialect:       "envoy",
+		HTTPMaxHeaderSize: 1 << 20,
+
+		Admin: Admin{AdminAddr: "127.0.0.1:9002", Pprof: true},
+		TLS:   TLS{TLSMinVersion: "1.2"},
 
 		LogLevel:  "info",
 		LogFormat: "text",

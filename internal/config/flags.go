@@ -11,6 +11,8 @@ func AddFlags(fs *pflag.FlagSet) {
 	addStoreFlags(fs)
 	addServerFlags(fs)
 	addHTTPFlags(fs)
+	addAdminFlags(fs)
+	addTLSFlags(fs)
 }
 
 func addPolicyFlags(fs *pflag.FlagSet) {
@@ -35,11 +37,11 @@ func addStoreFlags(fs *pflag.FlagSet) {
 func addServerFlags(fs *pflag.FlagSet) {
 	d := Default()
 	fs.String("grpc-addr", d.GRPCAddr, "serve ext_authz, RLS, gRPC health and reflection at this `ADDRESS`: host:port or unix:path")
-	fs.String("admin-addr", d.AdminAddr, "serve health, metrics and pprof over HTTP at this `ADDRESS`: host:port or unix:path; '' for nowhere")
 	fs.Bool("reflection", d.Reflection, "let gRPC clients ask what services there are")
 	fs.Duration("max-connection-age", d.MaxConnectionAge, "ask a client to open another connection after this `TIME`, so that load spreads over new replicas; 0 for never")
 	fs.Int("max-message-size", d.MaxMessageSize, "refuse a gRPC message of more `BYTES`")
 	fs.Uint32("max-streams", d.MaxStreams, "the most `REQUESTS` under way on one gRPC connection")
+	fs.Int("max-header-size", d.MaxHeaderSize, "refuse a gRPC request with headers of more `BYTES` (those that it asks about are in the message)")
 	fs.Duration("drain-delay", d.DrainDelay, "when told to end, go on for this `TIME` with health saying NOT_SERVING, for load balancers to notice")
 	fs.Duration("drain-time", d.DrainTime, "when told to end, give requests under way this much `TIME`")
 }

@@ -20,6 +20,7 @@ func addHTTPFlags(fs *pflag.FlagSet) {
 	fs.String("http-peer-header", d.HTTPPeerHeader, "the `HEADER` in which the proxy says who connects to it, and which it sets whatever a client sends (default the dialect's)")
 	fs.String("http-path-prefix", d.HTTPPathPrefix, "take off this `PATH`, which Envoy and Istio put before a request's own (path_prefix, pathPrefix)")
 	fs.Int("http-deny-status", d.HTTPDenyStatus, "deny with this `STATUS` over HTTP (default the policy's, as far as the proxy lets it pass; 403 for nginx)")
+	fs.Int("http-max-header-size", d.HTTPMaxHeaderSize, "refuse a check over HTTP with headers of more `BYTES`")
 }
 
 // http looks at what is said of checks over HTTP, also where there are none:
@@ -41,6 +42,7 @@ func (c *checker) http() {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 	}
 	c.want(!strings.ContainsFunc(s.HTTPPeerHeader, odd), "http-peer-header", strconv.Quote(s.HTTPPeerHeader), "a header's name")
+	c.want(s.HTTPMaxHeaderSize >= 1024, "http-max-header-size", strconv.Itoa(s.HTTPMaxHeaderSize), "1024 or more")
 	c.httpPrefix()
 	c.httpDenyStatus()
 }

@@ -3,6 +3,7 @@ package explain
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,19 +77,32 @@ func answer(w http.ResponseWriter, report Report, err error) {
 	_ = report.JSON(w) // who asked may be gone
 }
 
-// Ask has the server whose admin port is at addr explain r: host:port, or
-// unix: and a path.
-func Ask(ctx context.Context, addr string, r Request) (Report, error) {
+// A Server is one whose admin port explains.
+type Server struct {
+	Addr  string      // host:port, or unix: and a path
+	Token string      // what it wants to see; "" for none
+	TLS   *tls.Config // nil is in plain text
+}
+
+// Ask has s explain r.
+func Ask(ctx context.Context, s Server, r Request) (Report, error) {
+	addr, scheme := s.Addr, "http://"
+	if s.TLS != nil {
+		scheme = "https://"
+	}
 	body, err := json.Marshal(r)
 	if err != nil {
 		return Report{}, fmt.Errorf("write the request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+hostOf(addr)+"/explain", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+hostOf(addr)+"/explain", bytes.NewReader(body))
 	if err != nil {
 		return Report{}, fmt.Errorf("ask %s: %w", addr, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := http.Client{Transport: transport(addr), Timeout: 2 * patience}
+	if s.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.Token)
+	}
+	client := http.Client{Transport: s.transport(), Timeout: 2 * patience}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
@@ -126,10 +140,10 @@ func hostOf(addr string) string {
 	return addr
 }
 
-// transport connects to addr itself, whatever proxies there are.
-func transport(addr string) *http.Transport {
-	path, isUnix := strings.CutPrefix(addr, unixPrefix)
-	return &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+// transport connects to s itself, whatever proxies there are.
+func (s Server) transport() *http.Transport {
+	path, isUnix := strings.CutPrefix(s.Addr, unixPrefix)
+	return &http.Transport{TLSClientConfig: s.TLS, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
 		if isUnix {
 			return d.DialContext(ctx, "unix", path)

@@ -32,7 +32,7 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Explain(%+v) = %v, want no error", r, err)
 	}
-	got, err := explain.Ask(t.Context(), addr, r)
+	got, err := explain.Ask(t.Context(), explain.Server{Addr: addr}, r)
 	if err != nil {
 		t.Fatalf("Ask(%+v) = %v, want no error", r, err)
 	}
@@ -56,7 +56,7 @@ func TestAskFails(t *testing.T) {
 		{strings.TrimPrefix(other.URL, "http://"), explain.Request{Path: "/x"}, "is this the admin address"},
 		{"unix:/does/not/exist", explain.Request{Path: "/x"}, "/does/not/exist"},
 	} {
-		if _, err := explain.Ask(t.Context(), tt.addr, tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := explain.Ask(t.Context(), explain.Server{Addr: tt.addr}, tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Ask(%s, %+v) = %v, want an error with %q", tt.addr, tt.r, err, tt.want)
 		}
 	}
