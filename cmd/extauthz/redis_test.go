@@ -156,3 +156,37 @@ func TestServeOpensBreaker(t *testing.T) {
 		t.Errorf("%d lines of the store in the log, want 2", lines)
 	}
 }
+
+// While the store is away a replica goes on from what it saw last; what it
+// spent meanwhile is charged when the store is back, once.
+func TestServeSettlesWithRedis(t *testing.T) {
+	t.Parallel()
+	redis := servers.Start(t, servers.Redis, servers.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+	args := []string{"--policy", policyFile(t, policyText(10, "local")), "--redis-url", redis.URL(), "--store-deadline", "5s"}
+	p, q := start(t, args...), start(t, args...)
+	if got := allowance(t, q, "/api/x", 1) + allowance(t, p, "/api/x", 3); got != 4 {
+		t.Fatalf("%d of 4 allowed at first, want all", got)
+	}
+	redis.Kill()
+	if got := allowance(t, p, "/api/x", 2); got != 2 {
+		t.Errorf("%d of 2 allowed without a store, want 2", got)
+	}
+	if got := p.metric(t, "sluice_local_unsettled_buckets"); got != "1" {
+		t.Errorf("unsettled buckets = %q, want 1", got)
+	}
+	redis.Restart(t)
+	eventually(t, "all is settled", func() bool { return p.metric(t, "sluice_local_unsettled_buckets") == "0" })
+	if got := p.metric(t, "sluice_local_settled_tokens_total"); got != "2" {
+		t.Errorf("settled tokens = %q, want 2", got)
+	}
+	if got := allowance(t, q, "/api/x", 10); got != 4 {
+		t.Errorf("%d of 10 allowed after 4 and 2 of 10 are spent, want 4", got)
+	}
+	redis.Kill()
+	if got := allowance(t, q, "/api/x", 5); got != 0 {
+		t.Errorf("%d of 5 allowed without a store by who saw an empty bucket, want none", got)
+	}
+	if got := allowance(t, p, "/api/x", 10); got != 4 {
+		t.Errorf("%d of 10 allowed without a store by who saw 4 tokens last, want 4", got)
+	}
+}

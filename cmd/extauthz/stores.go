@@ -11,9 +11,11 @@ import (
 	"github.com/sluice-mesh/sluice/internal/config"
 	"github.com/sluice-mesh/sluice/internal/telemetry"
 	"github.com/sluice-mesh/sluice/pkg/breaker"
+	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/memstore"
 	"github.com/sluice-mesh/sluice/pkg/redisstore"
+	"github.com/sluice-mesh/sluice/pkg/standin"
 )
 
 // stores are where buckets are kept.
@@ -21,9 +23,10 @@ type stores struct {
 	main limiter.Store
 	// local stands in for main where that may fail; nil with the memory store.
 	local limiter.Store
-	// redis and the breaker before it are nil without.
+	// redis, the breaker before it and what stands in for both are nil without.
 	redis   *redisstore.Store
 	breaker *breaker.Breaker
+	standIn *standin.Store
 }
 
 func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
@@ -39,13 +42,20 @@ func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.
 		metrics.Memory(config.Memory, memory)
 		return &stores{main: metrics.Errors(config.Memory, memory)}, nil
 	}
+	return openRedis(settings, memory, metrics, log)
+}
+
+// openRedis opens the shared store, for which memory stands in.
+func openRedis(settings config.Settings, memory *memstore.Store, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
 	const local = "local"
 	metrics.Memory(local, memory)
+	s := new(stores)
 	redis, err := redisstore.New(redisstore.Options{
 		URL: settings.RedisURL, Username: settings.RedisUsername, Password: settings.RedisPassword,
 		SentinelUsername: settings.RedisSentinelUsername, SentinelPassword: settings.RedisSentinelPassword,
 		TLS:       settings.RedisTLS,
 		KeyPrefix: settings.KeyPrefix, Deadline: settings.StoreDeadline,
+		Seen: func(key string, b bucket.Bucket) { s.standIn.Seen(key, b) }, // which is there before the first call
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the redis store (redis-url from %s): %w", settings.From("redis-url"), err)
@@ -54,7 +64,13 @@ func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.
 	if err != nil {
 		return nil, errors.Join(err, redis.Close())
 	}
-	return &stores{main: metrics.Errors(config.Redis, b), local: metrics.Errors(local, memory), redis: redis, breaker: b}, nil
+	standIn, err := standin.New(standin.Options{Local: memory, Main: b})
+	if err != nil {
+		return nil, errors.Join(err, b.Close(), redis.Close())
+	}
+	metrics.StandIn(standIn)
+	*s = stores{main: metrics.Errors(config.Redis, b), local: metrics.Errors(local, standIn), redis: redis, breaker: b, standIn: standIn}
+	return s, nil
 }
 
 // newBreaker puts a breaker before redis that tells when it opens and closes.
@@ -113,7 +129,7 @@ func (s *stores) close(log *slog.Logger) {
 	if s.redis == nil {
 		return
 	}
-	if err := errors.Join(s.breaker.Close(), s.redis.Close()); err != nil {
+	if err := errors.Join(s.standIn.Close(), s.breaker.Close(), s.redis.Close()); err != nil {
 		log.Warn("the store did not close well", "error", err)
 	}
 }

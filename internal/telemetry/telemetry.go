@@ -132,6 +132,30 @@ type Memory interface {
 	Refused() int64
 }
 
+// StandIn is what tells how far a shared store knows what was spent while it
+// was away. It is safe for concurrent use.
+type StandIn interface {
+	Owed() int
+	Settled() int64
+	Forgotten() int64
+}
+
+// StandIn adds the metrics of what stands in for the shared store. It may be
+// called once; s is asked at each scrape, at any time.
+func (m *Metrics) StandIn(s StandIn) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "sluice_local_unsettled_buckets", Help: "Buckets that were charged here while the shared store was away, which it has not been told yet.",
+		}, func() float64 { return float64(s.Owed()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sluice_local_settled_tokens_total", Help: "Tokens spent here while the shared store was away that it was charged with since.",
+		}, func() float64 { return float64(s.Settled()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sluice_local_forgotten_tokens_total", Help: "Tokens spent here while the shared store was away that it is not charged with: there was no room to remember them, or no answer.",
+		}, func() float64 { return float64(s.Forgotten()) }),
+	)
+}
+
 // Memory adds the metrics of a memory store. It may be called once for each
 // store; m is asked at each scrape, at any time.
 func (m *Metrics) Memory(store string, memory Memory) {

@@ -18,15 +18,15 @@ const (
 // running period of a calendar was another.
 func (c *call) isStale(r reply) bool { return c.sets.calendars && len(r.numbers) == 1 }
 
-// read sets the results from the script's reply.
-func (c *call) read(r reply) error {
+// read sets the results from the script's reply, and tells of the buckets.
+func (c *call) read(r reply, seen func(string, bucket.Bucket)) error {
 	if len(r.numbers) == 0 {
 		return errReply
 	}
 	c.now, c.stored = r.numbers[0], r.texts
 	rest := numbers(r.numbers[1:])
 	for i := range c.asks {
-		if !c.readAsk(&c.asks[i], &rest) {
+		if !c.readAsk(&c.asks[i], &rest, seen) {
 			return errReply
 		}
 	}
@@ -41,7 +41,7 @@ func (c *call) read(r reply) error {
 
 // readAsk sets the result of a from the head of reply, and says whether it is
 // long enough.
-func (c *call) readAsk(a *ask, reply *numbers) bool {
+func (c *call) readAsk(a *ask, reply *numbers, seen func(string, bucket.Bucket)) bool {
 	g := &c.groups[a.group]
 	ls := g.charges[a.charge].Limits
 	status, ok := reply.next()
@@ -58,6 +58,9 @@ func (c *call) readAsk(a *ask, reply *numbers) bool {
 	c.denied = c.denied || (status == noRoom && !g.charges[a.charge].Shadow)
 	b := bucket.FromParts(ls, time.UnixMicro(c.now), parts)
 	g.results[a.charge] = b.Result(ls, a.cost, c.asks[a.first].made)
+	if seen != nil {
+		seen(g.charges[a.charge].Key, b)
+	}
 	return true
 }
 

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
 
 // Options say which servers keep the buckets, and how long to wait for them.
@@ -57,6 +59,11 @@ type Options struct {
 	// PoolSize is the most connections to each server. 0 means 10 for each
 	// processor. Calls use 8 at most: as long as a server answers at once, one.
 	PoolSize int
+	// Seen is told what each bucket is that was charged or looked at, settled
+	// at the server's time, by the goroutine that reads its answers: it must be
+	// quick. What a Cluster gives back afterwards it is not told. nil is not
+	// told.
+	Seen func(key string, b bucket.Bucket)
 	// Now is for tests: it takes the place of the server's clock. It is not to
 	// be before 1970.
 	Now func() time.Time
@@ -68,6 +75,7 @@ type Store struct {
 	clustered bool
 	prefix    string
 	deadline  time.Duration
+	seen      func(key string, b bucket.Bucket)
 	now       func() time.Time
 	ahead     atomic.Int64 // ns: of this clock, the server's is
 	entries   sync.Pool    // of *entry, which have timers of their own
@@ -80,7 +88,7 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{clustered: a.scheme == clustered, prefix: o.KeyPrefix, deadline: o.Deadline, now: o.Now}
+	s := &Store{clustered: a.scheme == clustered, prefix: o.KeyPrefix, deadline: o.Deadline, seen: o.Seen, now: o.Now}
 	s.entries.New = func() any { return newEntry() }
 	if s.prefix == "" {
 		s.prefix = "sl:"

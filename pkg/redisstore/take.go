@@ -156,7 +156,7 @@ func (s *Store) heed(c *call) {
 		s.learn(c.now)
 	case c.err == nil:
 		c.claim()
-		c.err = c.read(c.job.reply)
+		c.err = c.read(c.job.reply, s.seen)
 	}
 }
 
