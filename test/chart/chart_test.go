@@ -50,6 +50,27 @@ func TestSettings(t *testing.T) {
 			want = append(want, f.Name)
 		}
 	})
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(settings(t)))); diff != "" {
+		t.Errorf("settings in values.schema.json (-flags of serve +settings of the chart):\n%s\na new flag is a line there, or in decided here if another value decides it", diff)
+	}
+}
+
+// Every setting is named where the values are explained.
+func TestSettingsAreNamed(t *testing.T) {
+	t.Parallel()
+	_, after, _ := strings.Cut(read(t, "values.yaml"), "# -- Settings of ")
+	comment, _, _ := strings.Cut(after, "settings:\n")
+	for name := range settings(t) {
+		if !regexp.MustCompile(`[ :]` + name + `[,.]`).MatchString(comment) {
+			t.Errorf("the comment on settings in values.yaml does not name %s", name)
+		}
+	}
+}
+
+// settings are what the schema lets settings have.
+func settings(t *testing.T) map[string]any {
+	t.Helper()
 	var schema struct {
 		Properties struct {
 			Settings struct{ Properties map[string]any }
@@ -58,10 +79,7 @@ func TestSettings(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, "values.schema.json")), &schema); err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(schema.Properties.Settings.Properties))); diff != "" {
-		t.Errorf("settings in values.schema.json (-flags of serve +settings of the chart):\n%s\na new flag is a line there, or in decided here if another value decides it", diff)
-	}
+	return schema.Properties.Settings.Properties
 }
 
 // The fields by which the chart looks at a policy are those that are read.
