@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
@@ -19,19 +20,40 @@ type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
+// Marshal writes v, unless it is written already.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if answer, ok := v.(encoded); ok {
+		return mem.BufferSlice{mem.SliceBuffer(answer)}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
 // Unmarshal reads data into v. Each byte of a text that is not UTF-8 is read as
 // "!", which is what Envoy's ext_authz filter makes of it.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if t, ok := v.(*text); ok {
+		*t = textOf(data)
+		return nil
+	}
 	err := c.CodecV2.Unmarshal(data, v)
 	m, ok := v.(proto.Message)
 	if err == nil || !ok {
 		return err
 	}
-	text := data.Materialize()
-	if !mend(text, m.ProtoReflect().Descriptor(), protowire.DefaultRecursionLimit) {
+	bytes := data.Materialize()
+	if !mend(bytes, m.ProtoReflect().Descriptor(), protowire.DefaultRecursionLimit) {
 		return err
 	}
-	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(text)}, v)
+	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(bytes)}, v)
+}
+
+func textOf(data mem.BufferSlice) text {
+	var b strings.Builder
+	b.Grow(data.Len())
+	for _, part := range data {
+		b.Write(part.ReadOnlyData())
+	}
+	return text(b.String())
 }
 
 // mend makes the texts in b, a message of the kind that md describes, UTF-8 as

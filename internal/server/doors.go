@@ -16,7 +16,7 @@ const (
 func Authz(s authv3.AuthorizationServer) Service {
 	return Service{
 		Name:     AuthzName,
-		Register: func(r grpc.ServiceRegistrar) { authv3.RegisterAuthorizationServer(r, s) },
+		Register: func(r grpc.ServiceRegistrar) { r.RegisterService(onWire(authv3.Authorization_ServiceDesc, s), s) },
 	}
 }
 
@@ -24,6 +24,6 @@ func Authz(s authv3.AuthorizationServer) Service {
 func RateLimit(s rlsv3.RateLimitServiceServer) Service {
 	return Service{
 		Name:     RateLimitName,
-		Register: func(r grpc.ServiceRegistrar) { rlsv3.RegisterRateLimitServiceServer(r, s) },
+		Register: func(r grpc.ServiceRegistrar) { r.RegisterService(onWire(rlsv3.RateLimitService_ServiceDesc, s), s) },
 	}
 }

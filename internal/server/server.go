@@ -115,6 +115,10 @@ const (
 	minPing = 5 * time.Second
 	// openTime is how long a client may take to begin: TLS and HTTP/2.
 	openTime = 10 * time.Second
+	// workers answer requests one after the other, on stacks that have grown.
+	// A request that finds none free, as where many wait for a store, gets a
+	// goroutine of its own.
+	workers = 64
 )
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
@@ -127,6 +131,7 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.WaitForHandlers(true),
 		grpc.ConnectionTimeout(openTime),
 		grpc.ForceServerCodecV2(newCodec()),
+		grpc.NumStreamWorkers(workers),
 	}
 	if s.opts.MaxMessageSize > 0 {
 		opts = append(opts, grpc.MaxRecvMsgSize(s.opts.MaxMessageSize))

@@ -2,66 +2,70 @@ package authz
 
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/sluice-mesh/sluice/pkg/response"
+	"github.com/sluice-mesh/sluice/pkg/wire"
 )
 
-// checkResponse says r in Envoy's words. Envoy allows by the status code
-// alone: 0.
-func checkResponse(r response.Response) *authv3.CheckResponse {
-	resp := &authv3.CheckResponse{
-		Status:          &rpcstatus.Status{Code: int32(r.Code)},
-		DynamicMetadata: fields(r.Metadata),
-	}
+// appendResponse appends the CheckResponse that says r in Envoy's words. Envoy
+// allows by the status code alone: 0. The numbers are those of the fields.
+func appendResponse(b []byte, r *response.Response) []byte {
+	b, status := wire.Begin(b, 1)
+	b = wire.AppendUint(b, 1, uint64(r.Code))
+	b = wire.End(b, status)
 	if r.Allowed {
-		resp.HttpResponse = &authv3.CheckResponse_OkResponse{
-			OkResponse: &authv3.OkHttpResponse{ResponseHeadersToAdd: options(r.Headers)},
-		}
-		return resp
+		b = appendOK(b, r)
+	} else {
+		b = appendDenied(b, r)
 	}
-	resp.HttpResponse = &authv3.CheckResponse_DeniedResponse{DeniedResponse: &authv3.DeniedHttpResponse{
-		Status:  &typev3.HttpStatus{Code: typev3.StatusCode(r.Status)},
-		Headers: options(r.Headers),
-		Body:    r.Body,
-	}}
-	return resp
+	return appendFields(b, r.Metadata)
 }
 
-// options writes headers so that ours replace an upstream's of the same name,
-// except those that add to it.
+// appendOK appends the ok_response.
+func appendOK(b []byte, r *response.Response) []byte {
+	b, ok := wire.Begin(b, 3)
+	b = appendOptions(b, 6, r.Headers)
+	return wire.End(b, ok)
+}
+
+// appendDenied appends the denied_response.
+func appendDenied(b []byte, r *response.Response) []byte {
+	b, denied := wire.Begin(b, 2)
+	b, status := wire.Begin(b, 1)
+	b = wire.AppendUint(b, 1, uint64(r.Status))
+	b = wire.End(b, status)
+	b = appendOptions(b, 2, r.Headers)
+	b = wire.AppendString(b, 3, r.Body)
+	return wire.End(b, denied)
+}
+
+// appendOptions appends headers, each a field of that number, so that ours
+// replace an upstream's of the same name, except those that add to it.
 // The older field append stays unset: a denial would lose the header.
-func options(hs []response.Header) []*corev3.HeaderValueOption {
-	if len(hs) == 0 {
-		return nil
-	}
-	headers := make([]corev3.HeaderValue, len(hs))
-	opts := make([]corev3.HeaderValueOption, len(hs))
-	list := make([]*corev3.HeaderValueOption, len(hs))
-	for i, h := range hs {
-		headers[i].Key, headers[i].Value = h.Name, h.Value
-		opts[i].Header = &headers[i]
-		opts[i].AppendAction = corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
+func appendOptions(b []byte, number int, hs []response.Header) []byte {
+	for _, h := range hs {
+		action := corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
 		if h.Adds() {
-			opts[i].AppendAction = corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD
+			action = corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD
 		}
-		list[i] = &opts[i]
+		var option, header int
+		b, option = wire.Begin(b, number)
+		b, header = wire.Begin(b, 1)
+		b = wire.AppendString(b, 1, h.Name)
+		b = wire.AppendString(b, 2, h.Value)
+		b = wire.End(b, header)
+		b = wire.AppendUint(b, 3, uint64(action))
+		b = wire.End(b, option)
 	}
-	return list
+	return b
 }
 
-// fields writes what is said of a decision as dynamic metadata.
-func fields(facts []response.Header) *structpb.Struct {
-	texts := make([]structpb.Value_StringValue, len(facts))
-	values := make([]structpb.Value, len(facts))
-	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(facts))}
-	for i, f := range facts {
-		texts[i].StringValue = f.Value
-		values[i].Kind = &texts[i]
-		s.Fields[f.Name] = &values[i]
+// appendFields appends what is said of a decision as dynamic metadata: a
+// Struct of texts.
+func appendFields(b []byte, facts []response.Header) []byte {
+	b, dynamic := wire.Begin(b, 4)
+	for _, f := range facts {
+		b = wire.AppendFact(b, f.Name, f.Value)
 	}
-	return s
+	return wire.End(b, dynamic)
 }

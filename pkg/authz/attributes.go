@@ -14,7 +14,7 @@ import (
 
 // attributes reads what is there; all of it may be missing. The result shares
 // memory with a.
-func attributes(ctx context.Context, a *authv3.AttributeContext) *identity.Attributes {
+func attributes(a *authv3.AttributeContext) *identity.Attributes {
 	http := a.GetRequest().GetHttp()
 	source := a.GetSource()
 	attrs := &identity.Attributes{
@@ -29,7 +29,6 @@ func attributes(ctx context.Context, a *authv3.AttributeContext) *identity.Attri
 		Principal: source.GetPrincipal(),
 		Context:   a.GetContextExtensions(),
 		Metadata:  filterMetadata(a.GetMetadataContext()),
-		Stamps:    stamps(ctx),
 	}
 	attrs.Source, attrs.Pipe = peer(source.GetAddress())
 	if at := a.GetRequest().GetTime(); at != nil {
@@ -126,16 +125,12 @@ func filterMetadata(m *corev3.Metadata) map[string]map[string]any {
 	return all
 }
 
-// stamps returns the metadata of Envoy's call. A key that comes twice gives no
-// single answer, and its joined values are none that is looked for.
-func stamps(ctx context.Context) map[string]string {
-	md, ok := metadata.FromIncomingContext(ctx)
-	if !ok {
+// stamps returns what Envoy's call says by that name. One that comes twice gives
+// no single answer, and its joined values are none that is looked for.
+func stamps(ctx context.Context, name string) map[string]string {
+	values := metadata.ValueFromIncomingContext(ctx, name)
+	if len(values) == 0 {
 		return nil
 	}
-	all := make(map[string]string, len(md))
-	for key, values := range md {
-		all[key] = strings.Join(values, ",")
-	}
-	return all
+	return map[string]string{name: strings.Join(values, ",")}
 }

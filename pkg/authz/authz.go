@@ -10,9 +10,12 @@ package authz
 import (
 	"context"
 	"errors"
+	"sync"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sluice-mesh/sluice/pkg/identity"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
@@ -35,7 +38,8 @@ type Options struct {
 // A Server answers Check. It is safe for concurrent use.
 type Server struct {
 	authv3.UnimplementedAuthorizationServer
-	opts Options
+	opts     Options
+	readings sync.Pool // of *reading
 }
 
 // New makes a Server. It owns nothing.
@@ -46,7 +50,7 @@ func New(o Options) (*Server, error) {
 	case o.Limiter == nil:
 		return nil, errors.New("authz: Options.Limiter is required")
 	}
-	return &Server{opts: o}, nil
+	return &Server{opts: o, readings: sync.Pool{New: newReading}}, nil
 }
 
 // domainKey is the context extension by which a route names its policy.
@@ -57,12 +61,42 @@ const domainKey = "domain"
 // there is none, the request is allowed. The error is not nil only if ctx
 // ended before there was a decision.
 func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (*authv3.CheckResponse, error) {
-	attrs := attributes(ctx, req.GetAttributes())
+	answer, err := s.answer(ctx, attributes(req.GetAttributes()))
+	if err != nil {
+		return nil, err
+	}
+	resp := new(authv3.CheckResponse)
+	if err := proto.Unmarshal(answer, resp); err != nil {
+		return nil, status.Error(codes.Internal, err.Error()) // never: we have written it
+	}
+	return resp, nil
+}
+
+// Answer is Check of a request as it is on the wire, and answers so. It is not
+// known, and nothing was decided, where request is one that Envoy does not
+// write: what generated code reads in it, Check answers. The answer is the
+// caller's.
+func (s *Server) Answer(ctx context.Context, request string) (answer []byte, known bool, err error) {
+	r := s.readings.Get().(*reading)
+	if known = r.read(request); known {
+		answer, err = s.answer(ctx, &r.attrs)
+	}
+	if r.reset() {
+		s.readings.Put(r)
+	}
+	return answer, known, err
+}
+
+// usual is room for an answer of the usual size.
+const usual = 512
+
+func (s *Server) answer(ctx context.Context, attrs *identity.Attributes) ([]byte, error) {
 	d := s.decide(ctx, attrs)
 	if d.Reason == limiter.Canceled {
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	return checkResponse(response.For(d, request(attrs))), nil
+	r := response.For(d, request(attrs))
+	return appendResponse(make([]byte, 0, usual), &r), nil
 }
 
 func (s *Server) decide(ctx context.Context, attrs *identity.Attributes) limiter.Decision {
@@ -70,6 +104,9 @@ func (s *Server) decide(ctx context.Context, attrs *identity.Attributes) limiter
 	p := s.opts.Policies().ForRequests(domain)
 	if p == nil {
 		return s.opts.Limiter.Unknown(ctx, domain)
+	}
+	if name := p.Edge.Stamp(); name != "" {
+		attrs.Stamps = stamps(ctx, name)
 	}
 	id := p.Edge.Identify(attrs)
 	if s.opts.Identified != nil {

@@ -87,6 +87,10 @@ func (s EdgeSpec) checkModes() SpecErrors {
 // is false, a Source that NeedsTrust never has a value.
 func (e Edge) TrustsPeers() bool { return e.proxies.Len() > 0 }
 
+// Stamp returns the name, in lower case, by which it looks among an Attributes'
+// Stamps, "" if it does not.
+func (e Edge) Stamp() string { return e.stamp }
+
 // Identify finds the client of a request. Its time is bounded by the length of
 // the forwarded header, and it allocates nothing for each of its entries.
 func (e Edge) Identify(a *Attributes) Identity { return e.identify(a, nil) }
