@@ -2,7 +2,9 @@ package redisstore_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -53,6 +55,68 @@ func benchmarkTake(b *testing.B, store *redisstore.Store, admin *redis.Client, k
 		}
 	}
 	b.ReportMetric((cpuMicros(b, admin)-before)/float64(keys*b.N), "server-µs/key")
+}
+
+// BenchmarkGather has 32 callers at a time, on 100,000 buckets and on one.
+func BenchmarkGather(b *testing.B) {
+	for _, kind := range servers.Kinds() {
+		server := servers.Start(b, kind, servers.Options{Socket: true})
+		store, err := redisstore.New(redisstore.Options{URL: server.URL(), Deadline: time.Minute})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer store.Close()
+		o, _ := redis.ParseURL(server.URL())
+		admin := redis.NewClient(o)
+		defer admin.Close()
+		for _, buckets := range []int{1, 100_000} {
+			for _, tokens := range []int64{0, 1_000_000} {
+				b.Run(fmt.Sprintf("%s/buckets=%d/tokens=%d", kind.Name, buckets, tokens), func(b *testing.B) {
+					benchmarkGather(b, store, admin, buckets, tokens)
+				})
+			}
+		}
+	}
+}
+
+func benchmarkGather(b *testing.B, store *redisstore.Store, admin *redis.Client, buckets int, tokens int64) {
+	ls, err := bucket.NewLimits(bucket.Limit{Tokens: tokens, Burst: max(tokens, 1), Per: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys := make([]string, buckets)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("{k3v9x2ab}4:edge3:api%d-%05d", tokens, i)
+	}
+	before, ran := cpuMicros(b, admin), scriptsRun(b, admin)
+	b.ReportAllocs()
+	b.SetParallelism(max(32/runtime.GOMAXPROCS(0), 1))
+	b.RunParallel(func(pb *testing.PB) {
+		charges, results := []bucket.Charge{{Limits: ls, Cost: 1}}, make([]bucket.Result, 1)
+		for pb.Next() {
+			charges[0].Key = keys[rand.IntN(len(keys))]
+			if err := store.Take(b.Context(), charges, results); err != nil || results[0].Allowed == (tokens == 0) {
+				b.Errorf("Take = %+v, %v, want room: %v", results[0], err, tokens > 0)
+				return
+			}
+		}
+	})
+	b.ReportMetric((cpuMicros(b, admin)-before)/float64(b.N), "server-µs/op")
+	b.ReportMetric(float64(b.N)/float64(max(scriptsRun(b, admin)-ran, 1)), "calls/script")
+}
+
+var evals = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=([0-9]+)`)
+
+func scriptsRun(b *testing.B, admin *redis.Client) (sum int) {
+	b.Helper()
+	for _, m := range evals.FindAllStringSubmatch(admin.Info(b.Context(), "commandstats").Val(), -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			b.Fatalf("INFO commandstats: %v", err)
+		}
+		sum += n
+	}
+	return sum
 }
 
 var cpu = regexp.MustCompile(`used_cpu_(?:sys|user)_main_thread:([0-9.]+)`)
