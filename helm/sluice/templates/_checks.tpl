@@ -42,7 +42,7 @@ fit the cluster. Each refusal says what was found, and what to do.
 {{- fail "autoscaling has nothing to go by: set autoscaling.targetCPUUtilizationPercentage, autoscaling.targetMemoryUtilizationPercentage or autoscaling.metrics." -}}
 {{- end -}}
 {{- range $name, $target := dict "cpu" .targetCPUUtilizationPercentage "memory" .targetMemoryUtilizationPercentage -}}
-{{- if and $target (not (dig "requests" $name "" $.Values.resources)) -}}
+{{- if and $target (not (dig "requests" $name "" ($.Values.resources | default dict))) -}}
 {{- fail (printf "autoscaling goes by a percentage of the %s request, but there is none: set resources.requests.%s." $name $name) -}}
 {{- end -}}
 {{- end -}}
@@ -56,7 +56,7 @@ fit the cluster. Each refusal says what was found, and what to do.
 {{- end }}
 
 {{- define "sluice.checkMemory" -}}
-{{- with dig "limits" "memory" "" .Values.resources -}}
+{{- with dig "limits" "memory" "" (.Values.resources | default dict) -}}
 {{- $least := include "sluice.bytes" $.Values.store.memory.limit | int64 | mul 2 -}}
 {{- if lt (include "sluice.bytes" . | int64) $least -}}
 {{- fail (printf "resources.limits.memory is %v, less than twice store.memory.limit, %s, so a full store would end the pod: set resources.limits.memory to %dMi or more, or store.memory.limit lower." . $.Values.store.memory.limit (div (add $least 1048575) 1048576)) -}}
@@ -108,7 +108,7 @@ fit the cluster. Each refusal says what was found, and what to do.
 {{- $ports := list (int .Values.grpc.port) (int .Values.admin.port) -}}
 {{- if .Values.http.enabled -}}
 {{- $ports = append $ports (int .Values.http.port) -}}
-{{- if not (index .Values.settings "http-callers") -}}
+{{- if not (dig "http-callers" "" (.Values.settings | default dict)) -}}
 {{- fail "http.enabled is true, but nobody in the cluster would be answered: name the networks of the proxies that ask in settings.http-callers, such as [10.0.0.0/8], and what they are in settings.http-dialect." -}}
 {{- end -}}
 {{- end -}}
@@ -193,7 +193,7 @@ fit the cluster. Each refusal says what was found, and what to do.
 {{- fail (printf "service.trafficDistribution is %s, which Kubernetes has from %s on, but this is %s: leave it empty." . $least $version) -}}
 {{- end -}}
 {{- end -}}
-{{- if and (dig "preStop" "sleep" "" .Values.lifecycle) (semverCompare "<1.30.0-0" $version) -}}
+{{- if and (dig "preStop" "sleep" "" (.Values.lifecycle | default dict)) (semverCompare "<1.30.0-0" $version) -}}
 {{- fail (printf "lifecycle.preStop.sleep is set, which Kubernetes has from 1.30 on, but this is %s: use drain.delaySeconds, which does the same everywhere." $version) -}}
 {{- end -}}
 {{- end }}

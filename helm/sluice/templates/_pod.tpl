@@ -100,7 +100,7 @@ grpc:
 
 {{/* sluice.drain is how long a drain takes at most, the hook before it included. */}}
 {{- define "sluice.drain" -}}
-{{- add (dig "preStop" "sleep" "seconds" 0 .Values.lifecycle | int) .Values.drain.delaySeconds .Values.drain.timeSeconds -}}
+{{- add (dig "preStop" "sleep" "seconds" 0 (.Values.lifecycle | default dict) | int) .Values.drain.delaySeconds .Values.drain.timeSeconds -}}
 {{- end }}
 
 {{- define "sluice.containerPorts" -}}
@@ -133,7 +133,7 @@ grpc:
 {{- define "sluice.validate" -}}
 args:
   - validate
-  {{- with dig "domain" "" .Values.settings }}
+  {{- with dig "domain" "" (.Values.settings | default dict) }}
   - --domain={{ . }}
   {{- end }}
   - /etc/sluice/policy

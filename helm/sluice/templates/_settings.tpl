@@ -11,7 +11,7 @@
   "SLUICE_ADMIN_HOSTS" (include "sluice.adminHosts" .)
   "SLUICE_DRAIN_DELAY" (printf "%vs" .Values.drain.delaySeconds)
   "SLUICE_DRAIN_TIME" (printf "%vs" .Values.drain.timeSeconds) -}}
-{{- with .Values.resources.limits }}{{ with .memory }}{{ $_ := set $v "GOMEMLIMIT" (include "sluice.goMemory" .) }}{{ end }}{{ end -}}
+{{- with dig "limits" "memory" "" (.Values.resources | default dict) }}{{ $_ := set $v "GOMEMLIMIT" (include "sluice.goMemory" .) }}{{ end -}}
 {{- if .Values.http.enabled }}{{ $_ := set $v "SLUICE_HTTP_ADDR" (printf ":%s" (include "sluice.httpPort" .)) }}{{ end -}}
 {{- range $name, $value := .Values.settings -}}
 {{- $_ := set $v (include "sluice.variable" $name) (include "sluice.text" $value) -}}
