@@ -35,7 +35,7 @@ func browsed(t testing.TB) string {
 func TestAnswerAllocates(t *testing.T) {
 	s := server(t, doortest.Load(t, perIP), limiter.Options{})
 	ctx, req := t.Context(), browsed(t)
-	const most = 17
+	const most = 7
 	got := testing.AllocsPerRun(1000, func() {
 		if _, known, err := s.Answer(ctx, req); !known || err != nil {
 			t.Fatal(known, err)

@@ -47,8 +47,11 @@ func answered(ctx context.Context, s *authz.Server, req *authv3.CheckRequest) (p
 		return nil, err
 	}
 	answer, known, err := s.Answer(ctx, string(text))
-	if !known || err != nil {
+	switch {
+	case !known:
 		return s.Check(ctx, req)
+	case err != nil:
+		return nil, err
 	}
 	resp := new(authv3.CheckResponse)
 	return resp, proto.Unmarshal(answer, resp)

@@ -38,18 +38,29 @@ func name(o limiter.Outcome, f field) string {
 	return own
 }
 
-// limitHeaders returns the headers of the families that the rule's file asks
-// for, with room for the few that a denial adds.
-func limitHeaders(o limiter.Outcome) []Header {
+// numbers are those of an outcome, as text: headers and metadata say the same.
+type numbers struct{ limit, remaining, seconds string }
+
+// numbersOf writes them into one text, of which each is a part.
+func numbersOf(o limiter.Outcome) numbers {
+	var space [64]byte
+	b := strconv.AppendInt(space[:0], o.Limit.Burst, 10)
+	limit := len(b)
+	b = strconv.AppendInt(b, o.Remaining, 10)
+	remaining := len(b)
+	b = strconv.AppendInt(b, o.Seconds(), 10)
+	text := string(b)
+	return numbers{text[:limit], text[limit:remaining], text[remaining:]}
+}
+
+// limitHeaders appends to hs the headers of the families that the rule's file
+// asks for.
+func limitHeaders(hs []Header, o limiter.Outcome, n numbers) []Header {
 	x, ietf := o.Families()
-	if !x && !ietf {
-		return nil
-	}
-	hs := make([]Header, 0, 8)
 	if x {
-		hs = append(hs, Header{name(o, limit), decimal(o.Limit.Burst)}, Header{name(o, remaining), decimal(o.Remaining)})
+		hs = append(hs, Header{name(o, limit), n.limit}, Header{name(o, remaining), n.remaining})
 		if !o.Hopeless {
-			hs = append(hs, Header{name(o, reset), decimal(o.Seconds())})
+			hs = append(hs, Header{name(o, reset), n.seconds})
 		}
 	}
 	if ietf {

@@ -102,22 +102,29 @@ func allow(d *limiter.Decision) Response {
 		resp.Metadata = []Header{{"rule", text(d.Applied[d.Deciding].Rule.Name)}, allowed}
 		return resp
 	}
-	o := d.Outcome(d.Deciding)
-	resp.Headers = limitHeaders(o)
-	resp.Metadata = metadata(o)
+	resp.say(d.Outcome(d.Deciding))
 	return resp
+}
+
+// say adds what an outcome has to say, in headers, of which a denial adds a few
+// more, and in metadata, and returns its numbers.
+func (resp *Response) say(o limiter.Outcome) numbers {
+	const headers, facts = 8, 5
+	n, space := numbersOf(o), new([headers + facts]Header)
+	resp.Headers = limitHeaders(space[:0:headers], o, n)
+	resp.Metadata = metadata(space[headers:headers:headers+facts], o, n)
+	return n
 }
 
 func deny(d *limiter.Decision, r Request) Response {
 	o := d.Outcome(d.Deciding)
 	rule := o.Rule
-	resp := Response{Status: rule.Deny.Status, Code: codeResourceExhausted, Metadata: metadata(o)}
+	resp := Response{Status: rule.Deny.Status, Code: codeResourceExhausted}
 	if resp.Status == 0 {
 		resp.Status = statusTooManyRequests
 	}
-	resp.Headers = limitHeaders(o)
-	if !o.Hopeless {
-		resp.add(name(o, retryAfter), decimal(o.Seconds()))
+	if n := resp.say(o); !o.Hopeless {
+		resp.add(name(o, retryAfter), n.seconds)
 	}
 	resp.limited(r)
 	if resp.Body = denialBody(d, o, r, resp.Status); resp.Body != "" {
@@ -184,16 +191,15 @@ var (
 	deniedAlone  = []Header{denied}
 )
 
-func metadata(o limiter.Outcome) []Header {
-	m := make([]Header, 0, 5)
-	m = append(m, Header{"rule", text(o.Rule.Name)}, allowed,
-		Header{"remaining", decimal(o.Remaining)}, Header{"limit", decimal(o.Limit.Burst)})
-	if o.Allowed {
+// metadata appends the facts of an outcome to m.
+func metadata(m []Header, o limiter.Outcome, n numbers) []Header {
+	verdict := allowed
+	if !o.Allowed {
+		verdict = denied
+	}
+	m = append(m, Header{"rule", text(o.Rule.Name)}, verdict, Header{"remaining", n.remaining}, Header{"limit", n.limit})
+	if o.Allowed || o.Hopeless {
 		return m
 	}
-	m[1] = denied
-	if o.Hopeless {
-		return m
-	}
-	return append(m, Header{"retry_after", decimal(o.Seconds())})
+	return append(m, Header{"retry_after", n.seconds})
 }

@@ -5,14 +5,15 @@ import (
 	"strings"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/response"
+	"github.com/sluice-mesh/sluice/pkg/wire"
 )
 
 // The lengths of a unit that Envoy counts by.
@@ -31,29 +32,34 @@ type answering struct {
 	now  func() time.Time
 }
 
-// answer says the decision in Envoy's words: overall_code decides, and the
-// statuses feed the headers that Envoy itself writes.
-func (a answering) answer(r response.Response, descriptors int) *rlsv3.RateLimitResponse {
-	resp := &rlsv3.RateLimitResponse{
-		OverallCode:          rlsv3.RateLimitResponse_OK,
-		Statuses:             a.statuses(descriptors),
-		ResponseHeadersToAdd: headers(r.Headers),
-		DynamicMetadata:      fields(r.Metadata),
+// append appends the RateLimitResponse that says the decision in Envoy's words:
+// overall_code decides, and the statuses feed the headers that Envoy itself
+// writes. The numbers are those of the fields.
+func (a answering) append(b []byte, r *response.Response, descriptors int) []byte {
+	b = wire.AppendUint(b, 1, uint64(code(!a.Allowed)))
+	for i := range descriptors {
+		var at int
+		b, at = wire.Begin(b, 2)
+		b = wire.End(a.standing(a.span(i)).append(b), at)
 	}
-	if passed := a.passed(); passed != nil {
-		resp.DynamicMetadata.Fields["metadata"] = structpb.NewStructValue(passed)
-	}
+	b = appendHeaders(b, r.Headers)
 	if !a.Allowed {
-		resp.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT
-		resp.RawBody = []byte(r.Body)
+		b = wire.AppendString(b, 5, r.Body)
 	}
-	return resp
+	return a.appendFields(b, r.Metadata)
+}
+
+func code(over bool) rlsv3.RateLimitResponse_Code {
+	if over {
+		return rlsv3.RateLimitResponse_OVER_LIMIT
+	}
+	return rlsv3.RateLimitResponse_OK
 }
 
 func (a answering) statuses(descriptors int) []*rlsv3.RateLimitResponse_DescriptorStatus {
 	all := make([]*rlsv3.RateLimitResponse_DescriptorStatus, descriptors)
 	for i := range all {
-		all[i] = a.status(a.span(i))
+		all[i] = a.standing(a.span(i)).message()
 	}
 	return all
 }
@@ -69,13 +75,22 @@ func (a answering) span(i int) (from, to int) {
 	return from, a.ends[i]
 }
 
-// status describes the rules from from up to to, those of one descriptor, by
-// the one that decides among them. Without one it is OK, and Envoy writes no
-// header of it.
-func (a answering) status(from, to int) *rlsv3.RateLimitResponse_DescriptorStatus {
-	s := &rlsv3.RateLimitResponse_DescriptorStatus{Code: rlsv3.RateLimitResponse_OK}
-	if a.Unavailable(from, to) {
-		s.Code = rlsv3.RateLimitResponse_OVER_LIMIT
+// A standing is how one descriptor stands: its status, as values.
+type standing struct {
+	over      bool
+	remaining uint32
+	// limited says that limit is told; where it is not, Envoy writes no header.
+	limited bool
+	limit   limiter.Outcome
+	// waits says that seconds are told.
+	waits   bool
+	seconds int64
+}
+
+// standing describes the rules from from up to to, those of one descriptor, by
+// the one that decides among them. Without one it is not over.
+func (a answering) standing(from, to int) (s standing) {
+	if s.over = a.Unavailable(from, to); s.over {
 		return s
 	}
 	place := a.Tightest(from, to)
@@ -83,19 +98,43 @@ func (a answering) status(from, to int) *rlsv3.RateLimitResponse_DescriptorStatu
 		place = a.shown(from, to)
 	}
 	if place < 0 {
-		s.LimitRemaining = a.boundless(from, to)
+		s.remaining = a.boundless(from, to)
 		return s
 	}
 	o := a.Outcome(place)
-	if !o.Allowed && !a.Applied[place].Shadow {
-		s.Code = rlsv3.RateLimitResponse_OVER_LIMIT
-	}
-	s.CurrentLimit = currentLimit(o)
-	s.LimitRemaining = clamp(o.Remaining)
-	if !o.Hopeless {
-		s.DurationUntilReset = &durationpb.Duration{Seconds: o.SecondsAt(a.now())}
+	s.over = !o.Allowed && !a.Applied[place].Shadow
+	s.limited, s.limit, s.remaining = true, o, clamp(o.Remaining)
+	if s.waits = !o.Hopeless; s.waits {
+		s.seconds = o.SecondsAt(a.now())
 	}
 	return s
+}
+
+// append appends the fields of a DescriptorStatus.
+func (s standing) append(b []byte) []byte {
+	b = wire.AppendUint(b, 1, uint64(code(s.over)))
+	if s.limited {
+		b = appendLimit(b, s.limit)
+	}
+	b = wire.AppendUint(b, 3, uint64(s.remaining))
+	if !s.waits {
+		return b
+	}
+	b, duration := wire.Begin(b, 4)
+	b = wire.AppendUint(b, 1, uint64(s.seconds))
+	return wire.End(b, duration)
+}
+
+// message is the status as a message.
+func (s standing) message() *rlsv3.RateLimitResponse_DescriptorStatus {
+	m := &rlsv3.RateLimitResponse_DescriptorStatus{Code: code(s.over), LimitRemaining: s.remaining}
+	if s.limited {
+		m.CurrentLimit = currentLimit(s.limit)
+	}
+	if s.waits {
+		m.DurationUntilReset = &durationpb.Duration{Seconds: s.seconds}
+	}
+	return m
 }
 
 // shown returns the place of a rule in shadow that is shown all the same, -1
@@ -123,17 +162,36 @@ func (a answering) boundless(from, to int) uint32 {
 // currentLimit describes a limit by its burst and its period. A period that is
 // no whole number of seconds has no unit in Envoy's terms.
 func currentLimit(o limiter.Outcome) *rlsv3.RateLimitResponse_RateLimit {
-	name := o.Rule.Name
-	if o.Rule.Leaf != nil {
-		name = o.Limit.Name
-	}
-	l := &rlsv3.RateLimitResponse_RateLimit{Name: unquoted(name), RequestsPerUnit: clamp(o.Limit.Burst)}
+	l := &rlsv3.RateLimitResponse_RateLimit{Name: limitName(o), RequestsPerUnit: clamp(o.Limit.Burst)}
 	var n time.Duration
 	l.Unit, n = unit(o.Limit.Per)
 	if n > 1 {
 		l.UnitMultiplier = wrapperspb.UInt32(clamp(int64(n)))
 	}
 	return l
+}
+
+// appendLimit appends that as a field of a DescriptorStatus.
+func appendLimit(b []byte, o limiter.Outcome) []byte {
+	unit, n := unit(o.Limit.Per)
+	b, limit := wire.Begin(b, 2)
+	b = wire.AppendUint(b, 1, uint64(clamp(o.Limit.Burst)))
+	b = wire.AppendUint(b, 2, uint64(unit))
+	b = wire.AppendString(b, 3, limitName(o))
+	if n > 1 {
+		var multiplier int
+		b, multiplier = wire.Begin(b, 4)
+		b = wire.AppendUint(b, 1, uint64(clamp(int64(n))))
+		b = wire.End(b, multiplier)
+	}
+	return wire.End(b, limit)
+}
+
+func limitName(o limiter.Outcome) string {
+	if o.Rule.Leaf != nil {
+		return unquoted(o.Limit.Name)
+	}
+	return unquoted(o.Rule.Name)
 }
 
 var units = [...]struct {
@@ -159,26 +217,30 @@ func unit(per time.Duration) (rlsv3.RateLimitResponse_RateLimit_Unit, time.Durat
 	return rlsv3.RateLimitResponse_RateLimit_UNKNOWN, 0
 }
 
-// headers drops what Envoy's rate limit filter writes by itself; what we add
-// comes on top of that, and would be there twice. It drops what depends on an
-// origin too, which descriptors do not tell.
-func headers(hs []response.Header) []*corev3.HeaderValue {
-	var added []*corev3.HeaderValue
+// appendHeaders drops what Envoy's rate limit filter writes by itself; what we
+// add comes on top of that, and would be there twice. It drops what depends on
+// an origin too, which descriptors do not tell.
+func appendHeaders(b []byte, hs []response.Header) []byte {
 	for _, h := range hs {
-		if !envoys(h.Name) {
-			added = append(added, &corev3.HeaderValue{Key: h.Name, Value: h.Value})
+		if envoys(h.Name) {
+			continue
 		}
+		var header int
+		b, header = wire.Begin(b, 3)
+		b = wire.AppendString(b, 1, h.Name)
+		b = wire.AppendString(b, 2, h.Value)
+		b = wire.End(b, header)
 	}
-	return added
+	return b
 }
 
 func envoys(name string) bool {
-	switch strings.ToLower(name) {
-	case "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-envoy-ratelimited", "grpc-status", "vary":
-		return true
-	default:
-		return false
+	for _, own := range [...]string{"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-envoy-ratelimited", "grpc-status", "vary"} {
+		if strings.EqualFold(name, own) {
+			return true
+		}
 	}
+	return false
 }
 
 // unquoted drops from a rule's name what would break out of the quotes that
@@ -196,15 +258,18 @@ func clamp(n int64) uint32 {
 	return uint32(min(max(n, 0), math.MaxUint32))
 }
 
-// fields writes what is said of a decision as dynamic metadata.
-func fields(facts []response.Header) *structpb.Struct {
-	texts := make([]structpb.Value_StringValue, len(facts))
-	values := make([]structpb.Value, len(facts))
-	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(facts))}
-	for i, f := range facts {
-		texts[i].StringValue = f.Value
-		values[i].Kind = &texts[i]
-		s.Fields[f.Name] = &values[i]
+// appendFields appends what is said of a decision as dynamic metadata, and what
+// the rules pass on.
+func (a answering) appendFields(b []byte, facts []response.Header) []byte {
+	b, dynamic := wire.Begin(b, 6)
+	for _, f := range facts {
+		b = wire.AppendFact(b, f.Name, f.Value)
 	}
-	return s
+	if passed := a.passed(); passed != nil {
+		more, err := proto.Marshal(&structpb.Struct{Fields: map[string]*structpb.Value{"metadata": structpb.NewStructValue(passed)}})
+		if err == nil { // always: it was read as what a Struct can hold
+			b = append(b, more...)
+		}
+	}
+	return wire.End(b, dynamic)
 }

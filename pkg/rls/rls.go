@@ -7,11 +7,13 @@ package rls
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/policy"
@@ -36,7 +38,8 @@ type Options struct {
 // A Server answers ShouldRateLimit. It is safe for concurrent use.
 type Server struct {
 	rlsv3.UnimplementedRateLimitServiceServer
-	opts Options
+	opts     Options
+	readings sync.Pool // of *reading
 }
 
 // New makes a Server. It owns nothing.
@@ -50,7 +53,7 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Server{opts: o}, nil
+	return &Server{opts: o, readings: sync.Pool{New: newReading}}, nil
 }
 
 // ShouldRateLimit answers one request with one status for each descriptor, in
@@ -58,6 +61,36 @@ func New(o Options) (*Server, error) {
 // 16384 of them gets INVALID_ARGUMENT; otherwise the error is not nil only if
 // ctx ended before there was a decision.
 func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	answer, err := s.answer(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	resp := new(rlsv3.RateLimitResponse)
+	if err := proto.Unmarshal(answer, resp); err != nil {
+		return nil, status.Error(codes.Internal, err.Error()) // never: we have written it
+	}
+	return resp, nil
+}
+
+// Answer is ShouldRateLimit of a request as it is on the wire, and answers so.
+// It is not known, and nothing was decided, where request has more than entries
+// and hits: what generated code reads in it, ShouldRateLimit answers. The
+// answer is the caller's.
+func (s *Server) Answer(ctx context.Context, request string) (answer []byte, known bool, err error) {
+	r := s.readings.Get().(*reading)
+	if known = r.read(request); known {
+		answer, err = s.answer(ctx, &r.req)
+	}
+	if r.reset() {
+		s.readings.Put(r)
+	}
+	return answer, known, err
+}
+
+// usual is room for an answer of the usual size.
+const usual = 256
+
+func (s *Server) answer(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte, error) {
 	if err := check(req); err != nil {
 		return nil, err
 	}
@@ -68,9 +101,18 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitReques
 	}
 	a := answering{&d, ends, s.opts.Now}
 	if s.opts.Manner != nil {
-		return s.opts.Manner.answer(a, req), nil
+		return marshal(s.opts.Manner.answer(a, req))
 	}
-	return a.answer(response.For(d, response.Request{}), len(req.GetDescriptors())), nil
+	r := response.For(d, response.Request{})
+	return a.append(make([]byte, 0, usual), &r, len(req.GetDescriptors())), nil
+}
+
+func marshal(resp *rlsv3.RateLimitResponse) ([]byte, error) {
+	answer, err := proto.Marshal(resp)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return answer, nil
 }
 
 // maxDescriptors bounds the work of one request, which is in proportion to
