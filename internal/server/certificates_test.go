@@ -26,7 +26,7 @@ const envoy = "spiffe://cluster.local/ns/edge/sa/envoy"
 func TestWhoIsLetIn(t *testing.T) {
 	t.Parallel()
 	ours, others := authority.New(t), authority.New(t)
-	c, _ := newSecret(t, ours.Issue(t, authority.Leaf{}), ours).follow(t, "spiffe://cluster.local/ns/*/sa/envoy", "*.edge.example")
+	c, _ := certificatesOf(t, authority.NewMount(t, ours.Issue(t, authority.Leaf{}), ours), "spiffe://cluster.local/ns/*/sa/envoy", "*.edge.example")
 	p := servePorts(t, c)
 	old := ours.Client(ours.Issue(t, authority.Leaf{URIs: []string{envoy}}))
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
@@ -70,8 +70,8 @@ func TestAuthoritiesChange(t *testing.T) {
 	t.Parallel()
 	was, is := authority.New(t), authority.New(t)
 	pair := was.Issue(t, authority.Leaf{})
-	s := newSecret(t, pair, was)
-	c, reloads := s.follow(t)
+	s := authority.NewMount(t, pair, was)
+	c, reloads := certificatesOf(t, s)
 	p := servePorts(t, c)
 	// They keep their tickets, and must not get in by one.
 	before, after := was.Client(was.Issue(t, authority.Leaf{})), is.Client(is.Issue(t, authority.Leaf{}))
@@ -82,7 +82,7 @@ func TestAuthoritiesChange(t *testing.T) {
 	if err := p.call(t, after); err == nil {
 		t.Error("Call(a client of an authority that is not believed yet) = nil, want an error")
 	}
-	s.change(t, pair.CertPEM, pair.KeyPEM, is.PEM)
+	s.Change(t, pair.CertPEM, pair.KeyPEM, is.PEM)
 	if err := next(t, reloads); err != nil {
 		t.Fatalf("Reloaded(%v), want nil", err)
 	}
@@ -103,8 +103,8 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	t.Parallel()
 	ours := authority.New(t)
 	first, second := ours.Issue(t, authority.Leaf{}), ours.Issue(t, authority.Leaf{})
-	s := newSecret(t, first, ours)
-	c, reloads := s.follow(t)
+	s := authority.NewMount(t, first, ours)
+	c, reloads := certificatesOf(t, s)
 	p := servePorts(t, c)
 	for _, tt := range []struct {
 		name          string
@@ -112,12 +112,12 @@ func TestBadFilesChangeNothing(t *testing.T) {
 		want          string
 	}{
 		{"a key of another", second.CertPEM, first.KeyPEM, ours.PEM, "setting grpc-tls-key: found "},
-		{"no certificate", second.KeyPEM, second.KeyPEM, ours.PEM, "setting grpc-tls-cert: found no certificate in " + s.path("tls.crt")},
+		{"no certificate", second.KeyPEM, second.KeyPEM, ours.PEM, "setting grpc-tls-cert: found no certificate in " + s.Path("tls.crt")},
 		{"half a certificate", second.CertPEM[:len(second.CertPEM)/2], second.KeyPEM, ours.PEM, "setting grpc-tls-cert"},
 		{"an authority that is none", second.CertPEM, second.KeyPEM, second.KeyPEM, "setting grpc-tls-client-ca: found no certificate in "},
 		{"no authority", second.CertPEM, second.KeyPEM, nil, "setting grpc-tls-client-ca: found an empty file in "},
 	} {
-		s.change(t, tt.cert, tt.key, tt.ca)
+		s.Change(t, tt.cert, tt.key, tt.ca)
 		err := next(t, reloads)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "BEGIN") {
 			t.Errorf("%s: Reloaded(%v), want %q", tt.name, err, tt.want)
@@ -129,7 +129,7 @@ func TestBadFilesChangeNothing(t *testing.T) {
 			t.Errorf("%s: another certificate is shown, want the last good one", tt.name)
 		}
 	}
-	s.change(t, second.CertPEM, second.KeyPEM, ours.PEM)
+	s.Change(t, second.CertPEM, second.KeyPEM, ours.PEM)
 	if err := next(t, reloads); err != nil || c.Err() != nil {
 		t.Errorf("Reloaded(%v), Err() = %v, want nil", err, c.Err())
 	}
@@ -155,8 +155,8 @@ func shown(t *testing.T, addr string, client *tls.Config) string {
 func TestReloadCertificatesUnderLoad(t *testing.T) {
 	t.Parallel()
 	ours := authority.New(t)
-	s := newSecret(t, ours.Issue(t, authority.Leaf{}), ours)
-	c, reloads := s.follow(t)
+	s := authority.NewMount(t, ours.Issue(t, authority.Leaf{}), ours)
+	c, reloads := certificatesOf(t, s)
 	p := servePorts(t, c)
 	client := ours.Client(ours.Issue(t, authority.Leaf{}))
 	var calls atomic.Int64
@@ -174,7 +174,7 @@ func TestReloadCertificatesUnderLoad(t *testing.T) {
 	}
 	for range 3 {
 		fresh := ours.Issue(t, authority.Leaf{})
-		s.change(t, fresh.CertPEM, fresh.KeyPEM, ours.PEM)
+		s.Change(t, fresh.CertPEM, fresh.KeyPEM, ours.PEM)
 		if err := next(t, reloads); err != nil {
 			t.Errorf("Reloaded(%v), want nil", err)
 		}
@@ -222,7 +222,7 @@ func TestNewCertificatesFails(t *testing.T) {
 func TestALPN(t *testing.T) {
 	t.Parallel()
 	ours := authority.New(t)
-	c, _ := newSecret(t, ours.Issue(t, authority.Leaf{}), ours).follow(t)
+	c, _ := certificatesOf(t, authority.NewMount(t, ours.Issue(t, authority.Leaf{}), ours))
 	p := servePorts(t, c)
 	client := ours.Client(ours.Issue(t, authority.Leaf{}))
 	client.NextProtos = []string{"http/1.1", "h2"}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,59 +18,13 @@ import (
 	"github.com/sluice-mesh/sluice/test/authority"
 )
 
-// A secret is a folder with tls.crt, tls.key and ca.crt, as Kubernetes mounts
-// one: links into a folder that a link leads to.
-type secret struct {
-	dir     string
-	version int
-}
-
-func newSecret(t *testing.T, p authority.Pair, clients *authority.Authority) *secret {
-	t.Helper()
-	s := &secret{dir: t.TempDir()}
-	s.change(t, p.CertPEM, p.KeyPEM, clients.PEM)
-	for _, name := range []string{"tls.crt", "tls.key", "ca.crt"} {
-		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(s.dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-func (s *secret) path(name string) string { return filepath.Join(s.dir, name) }
-
-// change replaces all files at once.
-func (s *secret) change(t *testing.T, cert, key, ca []byte) {
-	t.Helper()
-	s.version++
-	fresh := "..version" + string(rune('a'+s.version))
-	if err := os.Mkdir(s.path(fresh), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": ca} {
-		if err := os.WriteFile(filepath.Join(s.path(fresh), name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	old, _ := os.Readlink(s.path("..data"))
-	if err := os.Symlink(fresh, s.path("..data_tmp")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(s.path("..data_tmp"), s.path("..data")); err != nil {
-		t.Fatal(err)
-	}
-	if old != "" {
-		os.RemoveAll(s.path(old))
-	}
-}
-
-// follow reads s, and again as it changes; each reading is told to the
-// channel.
-func (s *secret) follow(t *testing.T, sans ...string) (*server.Certificates, <-chan error) {
+// certificatesOf reads what s holds, and again as it changes; each reading is told to
+// the channel.
+func certificatesOf(t *testing.T, s *authority.Mount, sans ...string) (*server.Certificates, <-chan error) {
 	t.Helper()
 	reloads := make(chan error, 16)
 	c, err := server.NewCertificates(server.CertificatesOptions{
-		Setting: "grpc-tls", CertFile: s.path("tls.crt"), KeyFile: s.path("tls.key"), ClientCAFile: s.path("ca.crt"),
+		Setting: "grpc-tls", CertFile: s.Path("tls.crt"), KeyFile: s.Path("tls.key"), ClientCAFile: s.Path("ca.crt"),
 		ClientSANs: sans, Protocols: []string{"h2", "http/1.1"}, Reloaded: func(err error) { reloads <- err },
 	})
 	if err != nil {
