@@ -14,7 +14,8 @@ import (
 // A client asks an Envoy from one address.
 type client struct {
 	http.Client
-	url string
+	url  string
+	host string // that it asks for; "" is the address
 }
 
 // An answer is what a client got.
@@ -43,6 +44,7 @@ func (c *client) ask(ctx context.Context, method, path string, header ...string)
 	if err != nil {
 		return answer{}, err
 	}
+	r.Host = c.host
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}

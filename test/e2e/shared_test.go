@@ -1,7 +1,7 @@
 package e2e_test
 
 import (
-	"bufio"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -48,15 +48,25 @@ func (y *system) allDecided(t *testing.T) {
 // decided says whether the metrics at an admin address count a decision.
 func decided(t *testing.T, admin string) bool {
 	t.Helper()
+	for line := range strings.Lines(scrape(t, admin)) {
+		if name, n, _ := strings.Cut(strings.TrimSpace(line), "} "); strings.HasPrefix(name, "sluice_decisions_total{") && n != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// scrape returns the metrics at an admin address.
+func scrape(t *testing.T, admin string) string {
+	t.Helper()
 	resp, err := http.Get("http://" + admin + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		if name, n, _ := strings.Cut(lines.Text(), "} "); strings.HasPrefix(name, "sluice_decisions_total{") && n != "0" {
-			return true
-		}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	return string(text)
 }

@@ -25,6 +25,7 @@ const (
 const (
 	edgePort     = 10000
 	proxiedPort  = 10001
+	inboundPort  = 15006
 	upstreamPort = 8080
 	sluicePort   = 9001
 	secondSluice = 9011
@@ -37,6 +38,14 @@ type setup struct {
 	store          string // memory or redis
 	listen         []int  // nil means edgePort
 	sluices        []int  // where each extauthz listens; nil means sluicePort
+	// What else this test needs: other words in the files, more arguments for
+	// extauthz, another service behind Envoy than stack.Upstream.
+	edit, editPolicy func(text string) string
+	args             []string
+	upstream         func(t *testing.T) (port int)
+	mortal           bool // an extauthz may be killed
+	// via returns the port by which Envoy gets to the one of an extauthz.
+	via func(t *testing.T, port int) int
 }
 
 // A system is a running setup: clients are to ask its Envoy.
@@ -64,19 +73,36 @@ func start(t *testing.T, s setup) *system {
 	}
 	root := must(t)(stack.Root())
 	y := &system{setup: &s, born: time.Now(), ports: map[int]int{}, policyFile: filepath.Join(t.TempDir(), "policy.yaml")}
-	y.published = readFile(t, filepath.Join(root, s.policy))
+	y.published = edited(s.editPolicy, readFile(t, filepath.Join(root, s.policy)))
 	writeFile(t, y.policyFile, y.published)
 
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
 	y.startUpstream(t)
 	y.startSluices(ctx, t)
-	y.startEnvoy(ctx, t, envoy, filepath.Join(root, s.config))
+	config := filepath.Join(root, s.config)
+	if s.edit != nil {
+		text := s.edit(readFile(t, config))
+		config = filepath.Join(t.TempDir(), "edited.yaml")
+		writeFile(t, config, text)
+	}
+	y.startEnvoy(ctx, t, envoy, config)
 	return y
+}
+
+func edited(edit func(string) string, text string) string {
+	if edit == nil {
+		return text
+	}
+	return edit(text)
 }
 
 func (y *system) startUpstream(t *testing.T) {
 	t.Helper()
+	if y.setup.upstream != nil {
+		y.ports[upstreamPort] = y.setup.upstream(t)
+		return
+	}
 	u, err := stack.StartUpstream(0)
 	if err != nil {
 		t.Fatal(err)
@@ -93,14 +119,22 @@ func (y *system) startUpstream(t *testing.T) {
 func (y *system) startSluices(ctx context.Context, t *testing.T) {
 	t.Helper()
 	args := append([]string{"--policy", y.policyFile, "--store-deadline", patience.String()}, storeArgs(t, y.store)...)
+	args = append(args, y.setup.args...)
 	for _, published := range y.setup.sluices {
 		e, err := stack.StartExtauthz(ctx, extauthz(t), 0, args...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		endWithTest(t, e.Process, e.Stop)
+		end := e.Stop
+		if y.mortal {
+			end = func(grace time.Duration) error { _ = e.Stop(grace); return nil }
+		}
+		endWithTest(t, e.Process, end)
 		y.sluices = append(y.sluices, e)
 		y.ports[published] = e.Port()
+		if y.via != nil {
+			y.ports[published] = y.via(t, e.Port())
+		}
 	}
 }
 

@@ -46,6 +46,9 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		u.unasked.Add(1)
 	}
 	w.Header().Set("Content-Type", "text/plain")
+	if cost := r.Header.Get("X-Cost"); cost != "" {
+		w.Header().Set("X-Cost", cost) // a service that knows afterwards what it took
+	}
 	fmt.Fprintf(w, "upstream: %s %s\n", r.Method, r.URL.Path)
 }
 
