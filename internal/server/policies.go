@@ -14,6 +14,9 @@ import (
 type PoliciesOptions struct {
 	// Paths are the files and folders that Load reads.
 	Paths []string
+	// Files returns the files whose content Load goes by. nil means Paths and,
+	// of folders among them, what may be policies.
+	Files func() []string
 	// Load reads the whole set. An error says that it cannot be used, and the
 	// set before stays.
 	Load func() (*policy.Set, error)
@@ -43,7 +46,10 @@ func NewPolicies(o PoliciesOptions) (*Policies, error) {
 	if o.Unwatched == nil {
 		o.Unwatched = func(error) {}
 	}
-	p := &Policies{opts: o, seen: stampOf(o.Paths)}
+	if o.Files == nil {
+		o.Files = func() []string { return files(o.Paths) }
+	}
+	p := &Policies{opts: o, seen: stampOfFiles(o.Files())}
 	set, err := o.Load()
 	if err != nil {
 		return nil, err
@@ -85,7 +91,7 @@ func (p *Policies) Run(ctx context.Context, force <-chan os.Signal) {
 	defer w.close()
 	w.follow(p.opts.Paths)
 	f := follower{
-		stamp: func() stamp { return stampOf(p.opts.Paths) },
+		stamp: func() stamp { return stampOfFiles(p.opts.Files()) },
 		load: func() {
 			p.reload()
 			w.follow(p.opts.Paths)

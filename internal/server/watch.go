@@ -19,9 +19,11 @@ type stamp [sha256.Size]byte
 
 // stampOf reads all files of paths, so that no change is missed for its time
 // or size: policies are small.
-func stampOf(paths []string) stamp {
+func stampOf(paths []string) stamp { return stampOfFiles(files(paths)) }
+
+func stampOfFiles(names []string) stamp {
 	h := sha256.New()
-	for _, name := range files(paths) {
+	for _, name := range names {
 		fmt.Fprintf(h, "%q ", name)
 		if err := hashFile(h, name); err != nil {
 			fmt.Fprintf(h, "%q ", err)

@@ -124,7 +124,7 @@ func (n *node) differs() bool { return !n.share && (n.value == "" || n.isWild())
 
 func (c *compiler) leafRule(s *NodeSpec, name string) *Rule {
 	return &Rule{
-		Domain: c.spec.Domain, Name: name, Shadow: s.Shadow, OnError: c.spec.OnError,
+		Domain: c.spec.Domain, Name: name, Descriptor: true, Shadow: s.Shadow, OnError: c.spec.OnError,
 		Deny: Deny{Status: 429}, Headers: c.shown,
 		Leaf: &Leaf{Quota: s.Quota, Replaces: slices.Clone(s.Replaces), Metadata: s.Metadata, names: s.names()},
 	}

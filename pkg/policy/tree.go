@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -237,3 +238,47 @@ func (a *Applied) replacedBy(names []string) bool {
 
 // IsTree says that p is of a file in envoyproxy/ratelimit's format.
 func (p *Policy) IsTree() bool { return p.tree != nil }
+
+// Leaves returns a line for each limit of a tree, for people to read.
+func (p *Policy) Leaves() []string {
+	if p.tree == nil {
+		return nil
+	}
+	lines := make([]string, len(p.tree.leaves))
+	for i, l := range p.tree.leaves {
+		lines[i] = p.Domain + "." + l.Name + ": " + l.describe()
+	}
+	return lines
+}
+
+func (l *leaf) describe() string {
+	if l.limits == nil {
+		return "unlimited"
+	}
+	var b strings.Builder
+	for i := range l.limits.Len() {
+		limit := l.limits.At(i)
+		fmt.Fprintf(&b, "unit=%s requests_per_unit=%d, ", unitName(limit.Per), limit.Tokens)
+		if limit.Burst != limit.Tokens {
+			fmt.Fprintf(&b, "burst=%d, ", limit.Burst)
+		}
+		if limit.Refill != bucket.Aligned {
+			fmt.Fprintf(&b, "refill=%v, ", limit.Refill)
+		}
+	}
+	fmt.Fprintf(&b, "shadow_mode: %t, quota_mode: %t", l.Shadow, l.quota)
+	return b.String()
+}
+
+// unitName is a period as one unit, or as it is.
+func unitName(per time.Duration) string {
+	const day = 24 * time.Hour
+	for name, unit := range map[string]time.Duration{
+		"SECOND": time.Second, "MINUTE": time.Minute, "HOUR": time.Hour, "DAY": day, "WEEK": 7 * day, "MONTH": 30 * day, "YEAR": 365 * day,
+	} {
+		if unit == per {
+			return name
+		}
+	}
+	return per.String()
+}

@@ -71,11 +71,16 @@ func LoadKeeping(o Options, before *policy.Set) (*policy.Set, Faults) {
 	return set, faults
 }
 
-func load(o Options) *loader {
+func newLoader(o Options) *loader {
 	l := &loader{options: o, files: o.FS, parts: map[string]*part{}}
 	if l.files == nil {
 		l.files = machine{}
 	}
+	return l
+}
+
+func load(o Options) *loader {
+	l := newLoader(o)
 	for _, name := range l.list() {
 		l.read(name)
 	}

@@ -22,6 +22,12 @@ func (machine) Open(name string) (fs.File, error) { return os.Open(name) }
 // Stat follows symbolic links, and opens nothing.
 func (machine) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 
+// Files returns the names of the files that Load would read.
+func Files(o Options) []string {
+	l := newLoader(o)
+	return l.list()
+}
+
 // list returns the names of the files to read.
 func (l *loader) list() []string {
 	if len(l.options.Paths) == 0 {

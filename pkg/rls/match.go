@@ -7,10 +7,9 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
-// match collects what the descriptors apply. ends[i] is where the rules of
-// descriptor i end in m.Applied; it is nil if no policy has the domain.
-func (s *Server) match(req *rlsv3.RateLimitRequest) (m policy.Match, ends []int) {
-	p := s.opts.Policies().Domain(req.GetDomain())
+// match collects what the descriptors apply by p. ends[i] is where the rules of
+// descriptor i end in m.Applied; it is nil without a policy.
+func (s *Server) match(p *policy.Policy, req *rlsv3.RateLimitRequest) (m policy.Match, ends []int) {
 	if p == nil {
 		return m, nil
 	}

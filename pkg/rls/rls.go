@@ -33,6 +33,9 @@ type Options struct {
 	// Now is the clock by which a bucket that nothing was taken from has the
 	// end of its window told. nil means time.Now.
 	Now func() time.Time
+	// Asked is called for each request with how long the answer took, and the
+	// error that it was. It may be nil.
+	Asked func(time.Duration, error)
 }
 
 // A Server answers ShouldRateLimit. It is safe for concurrent use.
@@ -59,7 +62,7 @@ func New(o Options) (*Server, error) {
 // ShouldRateLimit answers one request with one status for each descriptor, in
 // order. A request without a domain, without a descriptor or with more than
 // 16384 of them gets INVALID_ARGUMENT; otherwise the error is not nil only if
-// ctx ended before there was a decision.
+// ctx ended before there was a decision or, with a Manner, if there is no set.
 func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
 	answer, err := s.answer(ctx, req)
 	if err != nil {
@@ -91,10 +94,24 @@ func (s *Server) Answer(ctx context.Context, request string) (answer []byte, kno
 const usual = 256
 
 func (s *Server) answer(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte, error) {
+	if s.opts.Asked == nil {
+		return s.write(ctx, req)
+	}
+	begin := s.opts.Now()
+	answer, err := s.write(ctx, req)
+	s.opts.Asked(s.opts.Now().Sub(begin), err)
+	return answer, err
+}
+
+func (s *Server) write(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte, error) {
 	if err := check(req); err != nil {
 		return nil, err
 	}
-	m, ends := s.match(req)
+	set := s.opts.Policies()
+	if set == nil && s.opts.Manner != nil {
+		return nil, status.Error(codes.Unavailable, "no rate limit configuration loaded")
+	}
+	m, ends := s.match(set.Domain(req.GetDomain()), req)
 	d := s.decide(ctx, req.GetDomain(), m, ends)
 	if d.Reason == limiter.Canceled {
 		return nil, status.FromContextError(ctx.Err()).Err()
