@@ -1,0 +1,148 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-mesh/sluice/internal/ratelimit"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+)
+
+func Example() {
+	s, notes, err := ratelimit.Load([]string{"RUNTIME_ROOT=/etc/limits", "REDIS_SOCKET_TYPE=tcp", "REDIS_URL=redis:6379", "REDIS_PIPELINE_WINDOW=1ms"})
+	fmt.Println(s.Folder(), s.Redis.URL, err)
+	for _, n := range notes {
+		fmt.Println(n.Variable+":", n.Text)
+	}
+	// Output:
+	// /etc/limits/config redis://redis:6379 <nil>
+	// REDIS_PIPELINE_WINDOW: calls of Redis are gathered by themselves when they are many
+}
+
+func TestLoadDefaults(t *testing.T) {
+	t.Parallel()
+	s, notes, err := ratelimit.Load(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grpc, http, debug := s.Addresses()
+	got := []any{
+		grpc, http, debug, s.MaxConnectionAge, s.LogLevel, s.LogFormat, s.Folder(), s.XDS, s.Redis, s.OnError, s.Headers, s.LimitHeader, s.Remaining, s.Reset,
+		s.Statsd, s.StatsdHost, s.StatsdPort, s.FlushInterval, s.Prometheus, s.PrometheusAddr, s.PrometheusPath, s.NearLimitRatio,
+		s.XDSServer.URL, s.XDSServer.NodeID, s.XDSServer.RetryInterval, s.XDSServer.Backoff,
+	}
+	want := []any{
+		"0.0.0.0:8081", "0.0.0.0:8080", "0.0.0.0:6070", 24 * time.Hour, "warn", "text", "/srv/runtime_data/current/config", false, (*ratelimit.Redis)(nil), policy.Local,
+		false, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
+		true, "localhost", 8125, 10 * time.Second, false, ":9090", "/metrics", 0.8,
+		"localhost:18000", "default", 3 * time.Second,
+		ratelimit.Backoff{Initial: 10 * time.Second, Max: time.Minute, Factor: 0.5, Jitter: true},
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *ratelimit.Redis) bool { return a == b })); diff != "" {
+		t.Errorf("Load(nothing) (-want +got):\n%s", diff)
+	}
+	if len(notes) != 1 || notes[0].Variable != "REDIS_URL" {
+		t.Errorf("Load(nothing) = notes %v, want one, of REDIS_URL", notes)
+	}
+}
+
+func TestLoadRedis(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ environ, url string }{
+		{"REDIS_SOCKET_TYPE=unix REDIS_URL=/run/redis.sock", "unix:///run/redis.sock"},
+		{"REDIS_URL=/run/redis.sock", "unix:///run/redis.sock"},
+		{"REDIS_URL=redis:6379", "redis://redis:6379"},
+		{"REDIS_SOCKET_TYPE=tcp REDIS_URL=redis:6379", "redis://redis:6379"},
+		{"REDIS_SOCKET_TYPE=tcp REDIS_URL=redis:6379 REDIS_TLS=true", "rediss://redis:6379"},
+		{"REDIS_SOCKET_TYPE=tls REDIS_URL=redis:6379", "rediss://redis:6379"},
+		{"REDIS_SOCKET_TYPE=tcp REDIS_TYPE=cluster REDIS_URL=a:1,b:2", "redis+cluster://a:1,b:2"},
+		{"REDIS_SOCKET_TYPE=tcp REDIS_TYPE=CLUSTER REDIS_URL=a:1,b:2 REDIS_TLS=true", "rediss+cluster://a:1,b:2"},
+		{"REDIS_SOCKET_TYPE=tcp REDIS_TYPE=SENTINEL REDIS_URL=mymaster,a:1,b:2", "redis+sentinel://a:1,b:2/mymaster"},
+		{"REDIS_URL=rediss://redis:6379/3", "rediss://redis:6379/3"},
+	} {
+		s, _, err := ratelimit.Load(strings.Fields(test.environ))
+		if err != nil || s.Redis.URL != test.url {
+			t.Errorf("Load(%s) = %+v, %v, want %s", test.environ, s.Redis, err, test.url)
+		}
+	}
+	for _, test := range []struct{ auth, user, password string }{{"secret", "", "secret"}, {"me:secret", "me", "secret"}, {"me:se:cret", "me", "se:cret"}} {
+		s, _, err := ratelimit.Load([]string{"REDIS_URL=a:1", "REDIS_AUTH=" + test.auth, "REDIS_SENTINEL_AUTH=" + test.auth})
+		if r := s.Redis; err != nil || r.Username != test.user || r.Password != test.password || r.SentinelUsername != test.user || r.SentinelPassword != test.password {
+			t.Errorf("Load(REDIS_AUTH=%s) = %+v, %v, want %q, %q", test.auth, s.Redis, err, test.user, test.password)
+		}
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"PORT=http":                                        `PORT: found "http", want a port, from 0 to 65535`,
+		"SHADOW_MODE=maybe":                                `SHADOW_MODE: found "maybe", want true or false`,
+		"GRPC_MAX_CONNECTION_AGE=1":                        `GRPC_MAX_CONNECTION_AGE: found "1", want a duration such as 10s`,
+		"NEAR_LIMIT_RATIO=2":                               `NEAR_LIMIT_RATIO: found "2", want a number from 0 to 1`,
+		"BACKEND_TYPE=memcache":                            `BACKEND_TYPE: found "memcache", want redis: there is no memcache here: buckets are in Redis, or in memory`,
+		"CONFIG_TYPE=ETCD":                                 `CONFIG_TYPE: found "ETCD", want FILE or GRPC_XDS_SOTW`,
+		"LOG_LEVEL=loud":                                   `LOG_LEVEL: found "loud", want debug, info, warn or error`,
+		"SLUICE_ON_ERROR=panic":                            `SLUICE_ON_ERROR: found "panic", want local, allow or deny`,
+		"REDIS_TIMEOUT=0s":                                 `REDIS_TIMEOUT: found "0s", want a duration such as 25ms`,
+		"CONFIG_GRPC_XDS_NODE_METADATA={":                  `CONFIG_GRPC_XDS_NODE_METADATA: found "{", want a JSON object`,
+		"GRPC_SERVER_USE_TLS=true":                         `GRPC_SERVER_USE_TLS: found true without files, want GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY too`,
+		"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=secret": `CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: found a value that is not shown, want name:value,name:value`,
+	} {
+		if _, _, err := ratelimit.Load([]string{line}); err == nil || err.Error() != want {
+			t.Errorf("Load(%s) = %v, want %s", line, err, want)
+		}
+	}
+}
+
+func TestLoadNotes(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"REDIS_POOLSIZE=3":               "warning REDIS_POOLSIZE: no such variable is known",
+		"REDIS_PERSECOND_URLS=x":         "warning REDIS_PERSECOND_URLS: no such variable is known; did you mean REDIS_PERSECOND?",
+		"TRACING_ENABLED=true":           "TRACING_ENABLED: there is no tracing here",
+		"LOCAL_CACHE_SIZE_IN_BYTES=100":  "LOCAL_CACHE_SIZE_IN_BYTES: denials are exact without a cache of that kind",
+		"REDIS_PORT=tcp://10.0.0.1:6379": "", "REDIS_SERVICE_HOST=10.0.0.1": "", "REDIS_PORT_6379_TCP_ADDR=10.0.0.1": "",
+		"HOME=/root": "", "PORT=80": "",
+	} {
+		_, notes, err := ratelimit.Load([]string{line})
+		var got []string
+		for _, n := range notes {
+			if n.Variable == "REDIS_URL" {
+				continue
+			}
+			text := n.Variable + ": " + n.Text
+			if n.Warning {
+				text = "warning " + text
+			}
+			got = append(got, text)
+		}
+		if err != nil || strings.Join(got, "\n") != want {
+			t.Errorf("Load(%s) = notes %q, %v, want %q", line, got, err, want)
+		}
+	}
+}
+
+// Only one of two sinks is asked for by default, and the other by a word.
+func TestLoadSinks(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		environ            string
+		statsd, prometheus bool
+	}{
+		{"", true, false},
+		{"USE_PROMETHEUS=true", false, true},
+		{"USE_PROMETHEUS=true USE_STATSD=true", true, true},
+		{"USE_STATSD=false", false, false},
+		{"DISABLE_STATS=true", false, false},
+	} {
+		s, _, err := ratelimit.Load(strings.Fields(test.environ))
+		if err != nil || s.Statsd != test.statsd || s.Prometheus != test.prometheus {
+			t.Errorf("Load(%s) = statsd %v, prometheus %v, %v, want %v, %v", test.environ, s.Statsd, s.Prometheus, err, test.statsd, test.prometheus)
+		}
+	}
+}
