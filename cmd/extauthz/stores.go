@@ -53,7 +53,7 @@ func openRedis(settings config.Settings, memory *memstore.Store, metrics *teleme
 	redis, err := redisstore.New(redisstore.Options{
 		URL: settings.RedisURL, Username: settings.RedisUsername, Password: settings.RedisPassword,
 		SentinelUsername: settings.RedisSentinelUsername, SentinelPassword: settings.RedisSentinelPassword,
-		TLS:       settings.RedisTLS,
+		TLS: settings.RedisTLS, PoolSize: settings.RedisPoolSize,
 		KeyPrefix: settings.KeyPrefix, Deadline: settings.StoreDeadline,
 		Seen: func(key string, b bucket.Bucket) { s.standIn.Seen(key, b) }, // which is there before the first call
 	})

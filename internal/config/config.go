@@ -50,6 +50,9 @@ type Settings struct {
 	RedisTLSKey        string      `mapstructure:"redis-tls-key"`
 	RedisTLSServerName string      `mapstructure:"redis-tls-server-name"`
 
+	// RedisPoolSize is 0 where the store shall choose. It has no key.
+	RedisPoolSize int `mapstructure:"-"`
+
 	StoreDeadline time.Duration `mapstructure:"store-deadline"`
 	// MemoryLimit is the most memory that the memory store uses.
 	MemoryLimit Bytes `mapstructure:"memory-limit"`
