@@ -49,6 +49,7 @@ at once.`,
 			for _, w := range warnings {
 				log.Warn("a variable is not understood", "detail", w)
 			}
+			defer headroom(environ)()
 			return serve(cmd.Context(), settings, log)
 		},
 	}
