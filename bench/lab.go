@@ -87,6 +87,8 @@ func (l *lab) build() error {
 func (l *lab) policies() string { return filepath.Join(l.dir, "policies") }
 func (l *lab) extauthz() string { return filepath.Join(l.dir, "extauthz") }
 
+func (l *lab) mainPolicy() string { return filepath.Join(l.policies(), "bench.yaml") }
+
 // ours starts the servers that need nobody else.
 func (l *lab) ours() error {
 	self, err := os.Executable()
@@ -98,7 +100,7 @@ func (l *lab) ours() error {
 	}
 	for name, keys := range map[string]int{fewServer: 10, loadedServer: l.o.loaded} {
 		err := l.add(name, self, func(addr string) []string {
-			return []string{"-floor", addr, "-policy", filepath.Join(l.policies(), "bench.yaml"), "-loaded", strconv.Itoa(keys)}
+			return []string{"-floor", addr, "-policy", l.mainPolicy(), "-loaded", strconv.Itoa(keys)}
 		})
 		if err != nil {
 			return err

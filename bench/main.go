@@ -107,13 +107,18 @@ func results(ctx context.Context, o options, progress io.Writer) (found, error) 
 		return found{}, err
 	}
 	waits, err := alone(ctx, lab, progress)
-	return found{rows, waits}, err
+	if err != nil {
+		return found{}, err
+	}
+	steps, err := steps(lab.mainPolicy())
+	return found{rows, waits, steps}, err
 }
 
 // found is what was measured.
 type found struct {
 	Works []row  `json:"works"`
 	Alone []wait `json:"one_caller"`
+	Steps []step `json:"steps"`
 }
 
 func (f found) report(w io.Writer, o options) error {

@@ -36,6 +36,7 @@ func verdict(want float64, reached bool) string {
 
 var (
 	workHeads = []string{"work", "requests/s", "share of the base", "goal, reached", "by CPU", "CPU a request", "over the base's", "goal, reached"}
+	stepHeads = []string{"step", "CPU", "allocations", "goal, at most", "reached"}
 	waitHeads = []string{"one caller", "p50", "floor's", "EVALSHA's", "over their sum", "goal, reached"}
 )
 
@@ -53,19 +54,30 @@ func (w wait) cells() []string {
 	}
 }
 
+func (s step) cells() []string {
+	reached := "no"
+	if s.ok {
+		reached = "yes"
+	}
+	return []string{s.Step, fmt.Sprintf("%.0f ns", s.Nanos), fmt.Sprintf("%.0f", s.Allocs), s.Goal, reached}
+}
+
 // tables are the heads and cells of what was found.
 func (f found) tables() [][][]string {
-	works, waits := [][]string{workHeads}, [][]string{waitHeads}
+	works, waits, steps := [][]string{workHeads}, [][]string{waitHeads}, [][]string{stepHeads}
 	for _, r := range f.Works {
 		works = append(works, r.cells())
 	}
 	for _, w := range f.Alone {
 		waits = append(waits, w.cells())
 	}
-	if len(f.Alone) == 0 {
-		return [][][]string{works}
+	for _, s := range f.Steps {
+		steps = append(steps, s.cells())
 	}
-	return [][][]string{works, waits}
+	if len(f.Alone) == 0 {
+		return [][][]string{works, steps}
+	}
+	return [][][]string{works, waits, steps}
 }
 
 func (f found) text(w io.Writer) error {
