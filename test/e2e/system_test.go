@@ -119,7 +119,7 @@ func (y *system) startUpstream(t *testing.T) {
 func (y *system) startSluices(ctx context.Context, t *testing.T) {
 	t.Helper()
 	args := append([]string{"--policy", y.policyFile, "--store-deadline", patience.String()}, storeArgs(t, y.store)...)
-	args = append(args, y.setup.args...)
+	args = append(args, y.args...)
 	for _, published := range y.setup.sluices {
 		e, err := stack.StartExtauthz(ctx, extauthz(t), 0, args...)
 		if err != nil {
