@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -190,5 +191,26 @@ func TestServeSettlesWithRedis(t *testing.T) {
 	}
 	if got := allowance(t, p, "/api/x", 10); got != 4 {
 		t.Errorf("%d of 10 allowed without a store by who saw 4 tokens last, want 4", got)
+	}
+}
+
+// What Redis has denied is denied again without it, unless it shall not be
+// remembered.
+func TestServeRemembersDenials(t *testing.T) {
+	t.Parallel()
+	redis := servers.Start(t, servers.Redis, servers.Options{})
+	args := []string{"--policy", policyFile(t, limited(2)), "--redis-url", redis.URL(), "--store-deadline", "5s", "--deny-cache"}
+	with, without := start(t, append(args, "2MiB")...), start(t, append(args, "0")...)
+	if got := allowance(t, with, "/api/x", 11) + allowance(t, without, "/api/x", 11); got != 2 {
+		t.Errorf("%d of 22 allowed, want 2", got)
+	}
+	const calls, denials = `sluice_store_duration_seconds_count{store="redis"}`, `sluice_store_remembered_denials_total{store="redis"}`
+	asked, _ := strconv.Atoi(with.metric(t, calls))
+	remembered, _ := strconv.Atoi(with.metric(t, denials))
+	if asked+remembered != 11 || asked < 3 || remembered == 0 {
+		t.Errorf("of 11 requests %d came to Redis and %d were remembered, want at least 3, and the rest", asked, remembered)
+	}
+	if got := without.metric(t, calls); got != "11" {
+		t.Errorf("calls of the store with deny-cache 0 = %q, want 11", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-mesh/sluice/internal/telemetry"
 	"github.com/sluice-mesh/sluice/pkg/breaker"
 	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/denycache"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/memstore"
 	"github.com/sluice-mesh/sluice/pkg/redisstore"
@@ -27,6 +28,8 @@ type stores struct {
 	redis   *redisstore.Store
 	breaker *breaker.Breaker
 	standIn *standin.Store
+	// denials are kept before redis; nil without.
+	denials *denycache.Cache
 }
 
 func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
@@ -70,6 +73,14 @@ func openRedis(settings config.Settings, memory *memstore.Store, metrics *teleme
 	}
 	metrics.StandIn(standIn)
 	*s = stores{main: metrics.Errors(config.Redis, b), local: metrics.Errors(local, standIn), redis: redis, breaker: b, standIn: standIn}
+	if settings.DenyCache == 0 {
+		return s, nil
+	}
+	if s.denials, err = denycache.New(denycache.Options{Store: b, MaxBytes: int64(settings.DenyCache)}); err != nil {
+		return nil, errors.Join(err, standIn.Close(), b.Close(), redis.Close())
+	}
+	metrics.Denials(config.Redis, s.denials)
+	s.main = metrics.Errors(config.Redis, s.denials)
 	return s, nil
 }
 

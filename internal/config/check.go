@@ -56,6 +56,7 @@ func (c *checker) store() {
 	c.want(s.Store != Redis || s.RedisURL != "", "redis-url", "none", "the address of the server, since store is redis (from "+s.From("store")+")")
 	c.want(s.Store != Memory || s.RedisURL == "", "store", "memory", "redis, since there is a redis-url (from "+s.From("redis-url")+")")
 	c.duration("store-deadline", s.StoreDeadline, time.Millisecond, time.Minute)
+	c.want(s.DenyCache == 0 || s.DenyCache >= 1<<20, "deny-cache", s.DenyCache.String(), "0 or at least 1MiB")
 	c.want(s.MemoryLimit >= 1<<20, "memory-limit", s.MemoryLimit.String(), "1MiB or more")
 	c.want(s.MemoryFull == Deny || s.MemoryFull == Fail, "memory-full", strconv.Quote(s.MemoryFull), "deny or on_error")
 	c.want(goodPrefix(s.KeyPrefix), "key-prefix", strconv.Quote(s.KeyPrefix), "1 to 64 letters, digits and signs, without spaces and braces")

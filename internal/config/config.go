@@ -54,6 +54,9 @@ type Settings struct {
 	RedisPoolSize int `mapstructure:"-"`
 
 	StoreDeadline time.Duration `mapstructure:"store-deadline"`
+	// DenyCache is the most memory for denials that are remembered for a
+	// moment, so that Redis need not be asked again. 0 is none.
+	DenyCache Bytes `mapstructure:"deny-cache"`
 	// MemoryLimit is the most memory that the memory store uses.
 	MemoryLimit Bytes `mapstructure:"memory-limit"`
 	// MemoryFull is what becomes of a new caller beyond MemoryLimit: Deny, or
@@ -107,6 +110,7 @@ const (
 func Default() Settings {
 	return Settings{
 		StoreDeadline: 25 * time.Millisecond,
+		DenyCache:     16 << 20,
 		MemoryLimit:   64 << 20,
 		MemoryFull:    Deny,
 		KeyPrefix:     "sl:",

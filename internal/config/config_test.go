@@ -63,6 +63,7 @@ func TestLoadPrecedence(t *testing.T) {
 	}{
 		{"domain", "f", "v", "x", func(s config.Settings) any { return s.Domain }, [4]any{"", "f", "v", "x"}},
 		{"store-deadline", "5ms", "6ms", "7ms", func(s config.Settings) any { return s.StoreDeadline }, [4]any{25 * time.Millisecond, 5 * time.Millisecond, 6 * time.Millisecond, 7 * time.Millisecond}},
+		{"deny-cache", "0", "2MiB", "1GiB", func(s config.Settings) any { return s.DenyCache }, [4]any{config.Bytes(16 << 20), config.Bytes(0), config.Bytes(2 << 20), config.Bytes(1 << 30)}},
 		{"memory-limit", "5000000", "6MiB", "7 GiB", func(s config.Settings) any { return s.MemoryLimit }, [4]any{config.Bytes(64 << 20), config.Bytes(5_000_000), config.Bytes(6 << 20), config.Bytes(7 << 30)}},
 		{"memory-full", "on_error", "deny", "on_error", func(s config.Settings) any { return s.MemoryFull }, [4]any{"deny", "on_error", "deny", "on_error"}},
 		{"max-streams", "5", "6", "7", func(s config.Settings) any { return s.MaxStreams }, [4]any{uint32(1024), uint32(5), uint32(6), uint32(7)}},
@@ -183,6 +184,7 @@ func TestLoadFaults(t *testing.T) {
 		{given{args: []string{"--memory-limit", "1023KiB", "--log-level", "loud", "--grpc-addr", "9001"}}, []string{
 			`grpc-addr|flag --grpc-addr|"9001"`, `log-level|flag --log-level|"loud"`, "memory-limit|flag --memory-limit|1023KiB",
 		}},
+		{given{args: []string{"--deny-cache", "1"}}, []string{"deny-cache|flag --deny-cache|1"}},
 		{given{args: []string{"--memory-limit", "0", "--memory-full", "allow"}}, []string{`memory-full|flag --memory-full|"allow"`, "memory-limit|flag --memory-limit|0"}},
 		{given{environ: []string{"SLUICE_MEMORY_LIMIT=64MB"}}, []string{`memory-limit|variable SLUICE_MEMORY_LIMIT|"64MB"`}},
 		{given{environ: []string{"SLUICE_MEMORY_LIMIT=9999999999GiB"}}, []string{`memory-limit|variable SLUICE_MEMORY_LIMIT|"9999999999GiB"`}},

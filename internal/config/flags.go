@@ -28,6 +28,7 @@ func addStoreFlags(fs *pflag.FlagSet) {
 	fs.String("store", d.Store, "keep buckets in this `STORE`: memory or redis (default memory, or redis with --redis-url)")
 	addRedisFlags(fs)
 	fs.Duration("store-deadline", d.StoreDeadline, "a store that has not answered after this `TIME` has failed: on_error decides")
+	fs.Var(&d.DenyCache, "deny-cache", "remember denials by Redis in memory of this `SIZE` until the next token is there, for a second at most; 0 for not at all")
 	fs.Var(&d.MemoryLimit, "memory-limit", "the most memory that the memory store uses, a `SIZE` such as 64MiB, which holds about 700,000 callers")
 	fs.String("memory-full", d.MemoryFull, "what becomes of a new caller beyond that, this `WORD`: deny, as one who has spent all; or on_error, as if the store had failed")
 	fs.String("key-prefix", d.KeyPrefix, "begin all keys in Redis with this `TEXT`")

@@ -84,3 +84,18 @@ func TestBreaker(t *testing.T) {
 		}
 	}
 }
+
+// A remembering has denied so often without a store.
+type remembering int64
+
+func (r remembering) Hits() int64 { return int64(r) }
+
+func TestDenials(t *testing.T) {
+	t.Parallel()
+	m := telemetry.New(telemetry.Options{})
+	m.Denials("redis", remembering(7))
+	want := map[string]string{`sluice_store_remembered_denials_total{store="redis"}`: "7"}
+	if diff := cmp.Diff(want, scrape(t, m, "sluice_store_remembered_denials_total")); diff != "" {
+		t.Errorf("denials (-want +got):\n%s", diff)
+	}
+}
