@@ -27,7 +27,13 @@ type Process struct {
 // it: whoever starts it calls Stop. Should this process be killed, the kernel
 // ends it too, where it can.
 func Start(name, path string, args ...string) (*Process, error) {
-	p := &Process{Name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
+	return StartCommand(name, exec.Command(path, args...))
+}
+
+// StartCommand is Start for a command that was made ready: its folder and its
+// variables are taken as they are.
+func StartCommand(name string, cmd *exec.Cmd) (*Process, error) {
+	p := &Process{Name: name, cmd: cmd, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.Output, &p.Output
 	p.cmd.SysProcAttr = childAttributes()
 	p.cmd.WaitDelay = 5 * time.Second
