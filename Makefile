@@ -3,7 +3,7 @@
 STORE ?= memory
 FUZZ_TIME ?= 10s
 
-.PHONY: help demo test test-long fuzz lint fmt build tools
+.PHONY: help demo test test-kube chart-docs test-long fuzz lint fmt build tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
@@ -14,6 +14,12 @@ demo: build ## a real Envoy asking extauthz, on this machine; STORE=redis keeps 
 
 test: ## every test: unit, race, stores on real servers, end to end; CI=1 fails what would be skipped
 	@hack/test
+
+test-kube: ## the chart: lint, unit tests, schemas, and a real Kubernetes that it is installed into
+	@hack/test-kube
+
+chart-docs: ## helm/sluice/README.md, from the comments in its values
+	@$$(hack/tool helm-docs) --chart-search-root helm/sluice --sort-values-order file --log-level warning
 
 test-long: ## ten million decisions against the oracle, a million on Redis and on Valkey, memory at a million keys
 	@hack/test-long
