@@ -33,7 +33,11 @@ func mutual(t *testing.T, sluice, envoy *authority.Mount) setup {
 		writeFile(t, filepath.Join(dir, name), strings.ReplaceAll(text, "/etc/envoy/tls", envoy.Dir))
 	}
 	s := edge("mtls.yaml")
-	s.edit = func(text string) string { return strings.ReplaceAll(text, "/etc/envoy/mtls-", dir+"/mtls-") }
+	s.edit = func(text string) string {
+		// A handshake takes its time on a machine that is busy with other things.
+		text = strings.ReplaceAll(text, "connect_timeout: 0.25s", fmt.Sprintf("connect_timeout: %ds", int(patience.Seconds())))
+		return strings.ReplaceAll(text, "/etc/envoy/mtls-", dir+"/mtls-")
+	}
 	for _, flag := range tlsFlag.FindAllString(readFile(t, filepath.Join(root, s.config)), -1) {
 		s.args = append(s.args, strings.Fields(strings.ReplaceAll(flag, "/etc/sluice/tls", sluice.Dir))...)
 	}
@@ -110,13 +114,13 @@ func TestMTLSRotates(t *testing.T) {
 	}
 	sluice.Change(t, oldSluice.CertPEM, oldSluice.KeyPEM, both)
 	loaded(1)
-	w.more(t)
+	w.more(t, failed)
 	newSluice, newEnvoy := is.Issue(t, sluiceLeaf), is.Issue(t, envoyLeaf)
 	sluice.Change(t, newSluice.CertPEM, newSluice.KeyPEM, both)
 	loaded(2)
-	w.more(t)
+	w.more(t, failed)
 	envoy.Change(t, newEnvoy.CertPEM, newEnvoy.KeyPEM, is.PEM)
-	w.more(t)
+	w.more(t, failed)
 	stop()
 	if err := <-failed; err != nil {
 		t.Error(err)
@@ -183,9 +187,16 @@ func pass(conn net.Conn, addr string) {
 }
 
 // more waits until Envoy has opened two more connections: the first may have
-// been under way.
-func (w *way) more(t *testing.T) {
+// been under way. Who asks must not have failed.
+func (w *way) more(t *testing.T, failed <-chan error) {
 	t.Helper()
 	before := w.opened.Load()
-	eventually(t, "Envoy opens more connections", func() bool { return w.opened.Load() >= before+2 })
+	eventually(t, "Envoy opens more connections", func() bool {
+		select {
+		case err := <-failed:
+			t.Fatal(err)
+		default:
+		}
+		return w.opened.Load() >= before+2
+	})
 }
