@@ -3,10 +3,10 @@
 STORE ?= memory
 FUZZ_TIME ?= 10s
 
-.PHONY: help demo test test-kube chart-docs test-long fuzz lint fmt build tools
+.PHONY: help demo test test-kube chart-docs test-long fuzz e2e-compose lint fmt build tools
 
 help: ## list these targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
 
 demo: build ## a real Envoy asking extauthz, on this machine; STORE=redis keeps the buckets in Redis
 	@go build -o bin/demo ./test/demo
@@ -32,6 +32,9 @@ bench: ## how fast it is, as shares of a bare gRPC server, into docs/performance
 
 bench-short: ## a slice of that in half a minute, to see that it runs
 	@go run ./bench -redis "$$(command -v redis-server)" -rounds 1 -time 200ms -loaded 100000
+
+e2e-compose: ## docker-compose.yml on a Docker engine, its own where none runs (root): limits through two replicas, and what fails
+	@hack/compose
 
 lint: ## formatting, go vet, and the linters of .golangci.yml
 	@hack/lint
