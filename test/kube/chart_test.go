@@ -34,7 +34,8 @@ func TestUnits(t *testing.T) {
 // examples returns the values that are published or tested, by name.
 func examples(t *testing.T) map[string]string {
 	t.Helper()
-	all := map[string]string{"defaults": ""}
+	all := documented(t)
+	all["defaults"] = ""
 	for _, folder := range []string{"helm/sluice/ci", "test/kube/testdata/integrations"} {
 		files, err := filepath.Glob(filepath.Join(root(t), folder, "*.yaml"))
 		if err != nil || len(files) == 0 {

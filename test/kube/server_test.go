@@ -21,6 +21,9 @@ var integrated = []string{
 	"ServiceMonitor", "PodMonitor", "PrometheusRule", "Certificate",
 }
 
+// shown are the kinds that the pages on Kubernetes show besides.
+var shown = []string{"EnvoyProxy", "HTTPProxy", "ContourConfiguration", "Mapping", "IngressRoute"}
+
 // define has a cluster know their definitions, as their projects publish them.
 var define = sync.OnceValue(func() error {
 	c, err := kubernetes()
@@ -35,7 +38,7 @@ var define = sync.OnceValue(func() error {
 	}
 	var names []string
 	for _, crd := range crds {
-		if !slices.Contains(integrated, crd.Text("spec", "names", "kind")) {
+		if kind := crd.Text("spec", "names", "kind"); !slices.Contains(integrated, kind) && !slices.Contains(shown, kind) {
 			continue
 		}
 		// Emissary's convert between versions by a service of its own, which is
