@@ -39,7 +39,7 @@ type system struct {
 	*stack.Extauthz
 }
 
-func startSystem(t *testing.T, f fault) *system {
+func startSystem(t *testing.T, f fault, args ...string) *system {
 	t.Helper()
 	s := &system{server: servers.Start(t, servers.Redis, f.server)}
 	s.way = openWay(t, s.server.Addr)
@@ -47,7 +47,8 @@ func startSystem(t *testing.T, f fault) *system {
 	if f.byWay {
 		addr = s.way.addr
 	}
-	s.Extauthz = serve(t, "--policy", policyFile(t), "--redis-url", "redis://"+addr, "--store-deadline", deadline.String())
+	args = append([]string{"--policy", policyFile(t), "--redis-url", "redis://" + addr, "--store-deadline", deadline.String()}, args...)
+	s.Extauthz = serve(t, args...)
 	return s
 }
 
