@@ -135,8 +135,11 @@ type Memory interface {
 // StandIn is what tells how far a shared store knows what was spent while it
 // was away. It is safe for concurrent use.
 type StandIn interface {
+	// Owed is how many buckets it is still to be told of.
 	Owed() int
+	// Settled is how many tokens it was charged with since.
 	Settled() int64
+	// Forgotten is how many it never will be.
 	Forgotten() int64
 }
 
