@@ -22,6 +22,9 @@ type limits struct {
 
 func newLimits(s ratelimit.Settings, stats *ratelimit.Stats, seen observers) (limits, error) {
 	r := &reading{said: s, stats: stats, observers: seen}
+	if s.XDS {
+		return r.overXDS()
+	}
 	files, err := server.NewPolicies(server.PoliciesOptions{
 		Paths: []string{s.Folder()}, Files: func() []string { return policyfile.Files(r.options()) }, Load: r.load,
 		Unwatched: func(err error) {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+
+	"github.com/sluice-mesh/sluice/internal/ratelimit"
+	"github.com/sluice-mesh/sluice/internal/xds"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+)
+
+// overXDS returns limits that a management server sends.
+func (r *reading) overXDS() (limits, error) {
+	s := r.said.XDSServer
+	var set atomic.Pointer[policy.Set]
+	o := xds.Options{
+		Server: s.URL, NodeID: s.NodeID, NodeMetadata: s.NodeMetadata, Headers: s.Headers, MaxMessage: s.MaxMessage,
+		Retry: s.RetryInterval, Initial: s.Backoff.Initial, Max: s.Backoff.Max, Merge: r.said.MergeDomains, OnError: r.said.OnError, Log: r.log,
+		Update: func(to *policy.Set, err error) { r.updated(&set, to, err) },
+	}
+	if s.Backoff.Jitter {
+		o.Jitter = s.Backoff.Factor
+	}
+	if s.TLS {
+		o.TLS = func() (*tls.Config, error) { return xdsTLS(s) }
+		if _, err := o.TLS(); err != nil {
+			return limits{}, err
+		}
+	}
+	client, err := xds.New(o)
+	if err != nil {
+		return limits{}, err
+	}
+	return limits{set: set.Load, run: func(ctx context.Context, _ <-chan os.Signal) { client.Run(ctx) }}, nil
+}
+
+// updated takes a set into use, and tells what was refused.
+func (r *reading) updated(set *atomic.Pointer[policy.Set], to *policy.Set, err error) {
+	if err != nil {
+		r.log.Error("a resource of the configuration is not used, its domain stays as it was", "faults", err)
+		r.stats.ConfigLoadError.Add(1)
+		r.metrics.ReloadFailed()
+		if r.before == nil && len(to.Policies()) == 0 {
+			return
+		}
+	}
+	r.took(to, err == nil)
+	set.Store(to)
+}
+
+// xdsTLS reads the files anew, so that certificates can be renewed.
+func xdsTLS(s ratelimit.XDSServer) (*tls.Config, error) {
+	host, _, _ := net.SplitHostPort(s.URL)
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(s.SAN, host)}
+	if s.CACert != "" {
+		text, err := os.ReadFile(s.CACert)
+		if err != nil {
+			return nil, fmt.Errorf("read CONFIG_GRPC_XDS_SERVER_TLS_CACERT: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, errors.New("CONFIG_GRPC_XDS_SERVER_TLS_CACERT: found a file without a certificate, want certificates in PEM")
+		}
+	}
+	if s.ClientCert == "" {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(s.ClientCert, s.ClientKey)
+	if err != nil {
+		return nil, fmt.Errorf("read CONFIG_GRPC_XDS_CLIENT_TLS_CERT: %w", err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
+}

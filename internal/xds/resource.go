@@ -1,0 +1,126 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/policy"
+)
+
+// policies compiles resources. bad are the domains of those that cannot be
+// used, and faults say why.
+func (c *Client) policies(resources []*anypb.Any) (policies []*policy.Policy, bad map[string]bool, faults []string) {
+	bad = map[string]bool{}
+	var specs []policy.Spec
+	for i, r := range resources {
+		config := new(ratelimitv3.RateLimitConfig)
+		if err := r.UnmarshalTo(config); err != nil {
+			faults = append(faults, fmt.Sprintf("resources[%d]: %v", i, err))
+			continue
+		}
+		spec := specOf(config)
+		spec.OnError = c.opts.OnError
+		at := slices.IndexFunc(specs, func(s policy.Spec) bool { return s.Domain == spec.Domain })
+		switch {
+		case at < 0:
+			specs = append(specs, spec)
+		case c.opts.Merge:
+			specs[at].Tree = append(specs[at].Tree, spec.Tree...)
+		default:
+			faults = append(faults, fmt.Sprintf("%s: domain: found %q, which is %s's as well, want one resource a domain", spec.File, spec.Domain, specs[at].File))
+		}
+	}
+	for _, spec := range specs {
+		p, found := policy.Compile(spec, policy.Options{})
+		for _, f := range found {
+			if !f.Warning {
+				faults = append(faults, faultText(f))
+			}
+		}
+		if p == nil {
+			bad[spec.Domain] = true
+			continue
+		}
+		policies = append(policies, p)
+	}
+	return policies, bad, faults
+}
+
+func faultText(f policy.Fault) string {
+	return fmt.Sprintf("%s: %s: found %s, want %s", f.File, f.Path, f.Found, f.Want)
+}
+
+func specOf(c *ratelimitv3.RateLimitConfig) policy.Spec {
+	name := c.GetName()
+	if name == "" {
+		name = c.GetDomain()
+	}
+	return policy.Spec{File: "xds:" + name, Domain: c.GetDomain(), Tree: nodesOf(c.GetDescriptors())}
+}
+
+// nodesOf is never nil.
+func nodesOf(ds []*ratelimitv3.RateLimitDescriptor) []policy.NodeSpec {
+	nodes := make([]policy.NodeSpec, len(ds))
+	for i, d := range ds {
+		n := policy.NodeSpec{
+			Key: d.GetKey(), Value: d.GetValue(), Children: nodesOf(d.GetDescriptors()),
+			Shadow: d.GetShadowMode(), Detailed: d.GetDetailedMetric(), Quota: quotaMode(d),
+		}
+		if l := d.GetRateLimit(); l != nil {
+			limitOf(&n, l)
+		}
+		nodes[i] = n
+	}
+	return nodes
+}
+
+func limitOf(n *policy.NodeSpec, l *ratelimitv3.RateLimitPolicy) {
+	for _, r := range l.GetReplaces() {
+		n.Replaces = append(n.Replaces, r.GetName())
+	}
+	if l.GetUnlimited() {
+		n.Unlimited, n.Name = true, l.GetName()
+		return
+	}
+	n.Limits = []bucket.Limit{{
+		Name: l.GetName(), Tokens: int64(l.GetRequestsPerUnit()), Per: periods[int32(l.GetUnit())], Refill: bucket.Aligned,
+	}}
+}
+
+const day = 24 * time.Hour
+
+// periods are the units by their numbers, also those that the generated code
+// does not know. An unknown one has no period, which is refused.
+var periods = map[int32]time.Duration{
+	1: time.Second, 2: time.Minute, 3: time.Hour, 4: day, 5: 30 * day, 6: 365 * day, 7: 7 * day,
+}
+
+// quotaField is the number of quota_mode, which the generated code does not
+// know.
+const quotaField = 7
+
+func quotaMode(d *ratelimitv3.RateLimitDescriptor) bool {
+	quota := false
+	for b := d.ProtoReflect().GetUnknown(); len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return quota
+		}
+		b = b[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, b); n < 0 {
+			return quota
+		}
+		if number == quotaField && kind == protowire.VarintType {
+			v, _ := protowire.ConsumeVarint(b)
+			quota = v != 0
+		}
+		b = b[n:]
+	}
+	return quota
+}
