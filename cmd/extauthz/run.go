@@ -79,7 +79,7 @@ func newRoot(environ []string) *cobra.Command {
 		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(environ), newValidate(), newExplain(environ), newHealth(environ), newBench(), newVersion(), newRatelimit(environ))
+	root.AddCommand(newServe(environ), newValidate(), newExplain(environ), newHealth(environ), newBench(), newVersion(), newRatelimit(environ), newConvert())
 	return root
 }
 

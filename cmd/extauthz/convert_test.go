@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestConvert(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "mesh.yaml")
+	if err := os.WriteFile(name, []byte("domain: mesh\ndescriptors:\n  - {key: a, value: b, rate_limit: {unit: hour, requests_per_unit: 5}}\n  - {key: q, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"convert", name}, nil, &out, &errs)
+	const want = `domain: mesh
+
+rules:
+  - name: a_b
+    descriptor: [a=b]
+    limits:
+      - {rate: 5/1h, refill: aligned}
+    stop: true
+  - name: q
+    descriptor: [q]
+    limits:
+      - {rate: 1/1d, refill: aligned}
+    stop: true
+`
+	if code != exitOK || out.String() != want || errs.String() != "q: quota_mode: our rules deny each by itself\n" {
+		t.Errorf("convert = %d\n%s\n%s, want %d\n%s", code, &out, &errs, exitOK, want)
+	}
+	for _, args := range [][]string{{"convert"}, {"convert", "a", "b"}, {"convert", filepath.Join(t.TempDir(), "none")}} {
+		errs.Reset()
+		if code := run(t.Context(), args, nil, &out, &errs); code == exitOK || !strings.Contains(errs.String(), "extauthz: ") {
+			t.Errorf("%v = %d, %s, want a failure", args, code, &errs)
+		}
+	}
+}
