@@ -108,22 +108,37 @@ func TestPostOnly(t *testing.T) {
 
 func TestMeshRLS(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, "mesh-rls", func(t *testing.T, y *system) {
-		c := y.from(anna, edgePort)
-		orders := c.admits(t, 3, http.MethodPost, "/orders")
-		orders[0].wants(t, "X-RateLimit-Limit", `3, 10;w=10;name="client", 3;w=10;name="orders"`, "X-RateLimit-Remaining", "2")
-		orders[3].wants(t, "X-RateLimit-Limit", `3, 10;w=10;name="client", 3;w=10;name="orders"`,
-			"X-RateLimit-Remaining", "0", "X-Envoy-Ratelimited", "true")
-		for _, a := range orders {
-			if reset := a.number(t, "X-RateLimit-Reset"); reset < 1 || reset > 10 {
-				t.Errorf("%d: X-RateLimit-Reset: %d, want 1 to 10", a.status, reset)
-			}
+	onEachStore(t, "mesh-rls", meshRLS)
+}
+
+// The same limits as a file of envoyproxy/ratelimit.
+func TestMeshRLSInRatelimitFormat(t *testing.T) {
+	t.Parallel()
+	s := example("mesh-rls", "memory")
+	s.policy = "examples/mesh-rls/ratelimit.yaml"
+	y := start(t, s)
+	meshRLS(t, y)
+	if n := y.upstream.Unasked(); n != 0 {
+		t.Errorf("%d requests passed without an answer from Sluice, want 0", n)
+	}
+}
+
+func meshRLS(t *testing.T, y *system) {
+	t.Helper()
+	c := y.from(anna, edgePort)
+	orders := c.admits(t, 3, http.MethodPost, "/orders")
+	orders[0].wants(t, "X-RateLimit-Limit", `3, 10;w=10;name="client", 3;w=10;name="orders"`, "X-RateLimit-Remaining", "2")
+	orders[3].wants(t, "X-RateLimit-Limit", `3, 10;w=10;name="client", 3;w=10;name="orders"`,
+		"X-RateLimit-Remaining", "0", "X-Envoy-Ratelimited", "true")
+	for _, a := range orders {
+		if reset := a.number(t, "X-RateLimit-Reset"); reset < 1 || reset > 10 {
+			t.Errorf("%d: X-RateLimit-Reset: %d, want 1 to 10", a.status, reset)
 		}
-		// Three orders were charged to the client as well, and the two that
-		// were denied to nobody.
-		others := c.admits(t, 7, http.MethodGet, "/orders")
-		others[0].wants(t, "X-RateLimit-Limit", `10, 10;w=10;name="client"`, "X-RateLimit-Remaining", "6")
-		others[7].wants(t, "X-RateLimit-Remaining", "0")
-		y.from(ben, edgePort).admits(t, 10, http.MethodGet, "/elsewhere")
-	})
+	}
+	// Three orders were charged to the client as well, and the two that
+	// were denied to nobody.
+	others := c.admits(t, 7, http.MethodGet, "/orders")
+	others[0].wants(t, "X-RateLimit-Limit", `10, 10;w=10;name="client"`, "X-RateLimit-Remaining", "6")
+	others[7].wants(t, "X-RateLimit-Remaining", "0")
+	y.from(ben, edgePort).admits(t, 10, http.MethodGet, "/elsewhere")
 }
