@@ -44,7 +44,7 @@ func alone(kind servers.Kind) func(*testing.T) running {
 }
 
 // rights are those that the package asks for, for a test's keys.
-var rights = []string{"on", ">s3cret", "~t*", "+evalsha", "+eval", "+time", "+mget", "+get", "+set", "+del", "+ping", "+info"}
+var rights = []string{"on", ">s3cret", "~t*", "+evalsha", "+eval", "+time", "+mget", "+get", "+set", "+del", "+exists", "+ping", "+info"}
 
 // guarded has no right but those.
 func guarded(t *testing.T) running {

@@ -4,8 +4,8 @@
 // while the last round trip was under way.
 //
 // It needs Redis 6.2 or later, or any Valkey, alone, in a Cluster or watched by
-// Sentinels; and a user who may EVALSHA, EVAL, TIME, MGET, GET, SET, DEL, PING
-// and INFO, and on a Cluster CLUSTER SLOTS and ASKING.
+// Sentinels; and a user who may EVALSHA, EVAL, TIME, MGET, GET, SET, DEL, EXISTS,
+// PING and INFO, and on a Cluster CLUSTER SLOTS and ASKING.
 //
 // The package knows keys and numbers only. What a failure of the server means
 // for a request is for its caller to say: every error has a Cause.

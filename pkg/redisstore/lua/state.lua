@@ -42,8 +42,9 @@ local function sets(text)
   while at <= #text do
     local set, count, flags = {}
     count, at = unpack('>B', text, at)
+    local l
     for i = 1, count do
-      local l = {}
+      l = {}
       flags, l.name, l.per, l.tokens, l.burst, l.unit, l.step, at = unpack('>BI4I7I7I7I7I7', text, at)
       l.mode, l.us, l.most = flags % 16, l.per * 1000, l.burst
       l.large = l.per >= 2^32 or l.tokens >= 2^32
@@ -58,6 +59,8 @@ local function sets(text)
       end
       set[i], set.closed = l, set.closed or l.tokens == 0
     end
+    -- One greedy limit in µs is the usual set. For that much is written out below, which costs the most there.
+    set.usual = count == 1 and l.mode == 0 and not set.debt and not set.closed
     list[#list + 1] = set
   end
   return list
@@ -175,6 +178,14 @@ end
 -- decodeOne is decode for a value as long as the usual one, which has one limit, is narrow, without a name and a log.
 local function decodeOne(k, set)
   local first, rest, ms, mode, per, tokens, spent, aux = unpack(ONE, values[k])
+  local l = set[1]
+  if set.usual and mode == 0 and per == l.per and tokens == l.tokens and first >= 128 and first < 144 and aux < l.us then
+    local passed = now - (first - 128) * 2^48 - rest
+    if passed >= 0 then
+      if passed >= ms * 1000 then return {0, 0} end
+      return {refill(l, min(spent, l.most), aux, passed)}
+    end
+  end
   if first < 128 or first >= 144 or mode == 4 or set.slides then return decode(k, set) end
   if not sane(mode, per, tokens, spent, aux) then return nil end
   local passed = elapsed(k, (first - 128) * 2^48 + rest, ms)
@@ -185,6 +196,7 @@ end
 -- full returns the ms, rounded up, until lacks is full under set; 0 if it is.
 local function full(set, lacks)
   local most = 0
+  if set.usual then return ceil(ceil(lacks[1] * set[1].unit - lacks[2], set[1].step), 1000) end
   for i = 1, #set do
     local us = wait(set[i], lacks[2 * i - 1], lacks[2 * i], set.slides and lacks.logs[i])
     if us > most then most = us end
@@ -196,6 +208,9 @@ end
 local function encode(k, ms)
   local set, lacks = charged[k], left[k]
   local wide, named, l = now >= 2^52 or ms >= 2^32, false, set[1]
+  if set.usual and l.name == 0 and not (wide or l.large) and lacks[1] < 2^24 and lacks[2] < 2^40 then
+    return pack(ONE, 128 + top, low, ms, 0, l.per, l.tokens, lacks[1], lacks[2])
+  end
   for i = 1, #set do
     wide = wide or set[i].large or lacks[2 * i - 1] >= 2^24 or lacks[2 * i] >= 2^40
     named = named or set[i].name > 0
@@ -256,6 +271,24 @@ local function spend(k, set, cost)
   return true
 end
 
+-- strange finds the keys without a value that are of another type.
+local function strange()
+  local none = {}
+  for k = 1, #KEYS do
+    if not values[k] then none[#none + 1] = KEYS[k] end
+  end
+  local there = 0
+  for from = 1, #none, 1000 do there = there + call('EXISTS', spread(none, from, min(from + 999, #none))) end
+  if there == 0 then return end
+  for k = 1, #KEYS do
+    local answer = not values[k] and redis.pcall('GET', KEYS[k])
+    if answer then
+      if not string.find(answer.err, '^WRONGTYPE') then call('GET', KEYS[k]) end -- raises what it was
+      foreign[k] = true
+    end
+  end
+end
+
 -- fetch reads all values.
 local function fetch()
   for from = 1, #KEYS, 1000 do
@@ -263,14 +296,7 @@ local function fetch()
     local list = call('MGET', spread(KEYS, from, last))
     for k = from, last do values[k] = list[k - from + 1] end
   end
-  -- MGET has nothing for an absent key and for one of another type.
-  for k = 1, #KEYS do
-    if not values[k] then
-      local value = redis.pcall('GET', KEYS[k])
-      if value and not string.find(value.err, '^WRONGTYPE') then call('GET', KEYS[k]) end -- raises what it was
-      if value then foreign[k] = true end
-    end
-  end
+  strange() -- MGET has nothing for an absent key and for one of another type
 end
 
 -- moved returns value with its last charge now.
@@ -279,6 +305,8 @@ local function moved(value)
   if first % 32 >= 16 then head = pack('>BI7', first, now) else head = pack('>BI6', first - first % 16 + top, low) end
   return head .. string.sub(value, #head + 1)
 end
+
+local dates = {} -- of expiry, by the ms to full, as texts: a number is written out at each call
 
 -- write stores what has changed of k and, if it was charged, returns what is stored: nil for nothing.
 local function write(k)
@@ -289,7 +317,12 @@ local function write(k)
       return nil
     end
     local value = encode(k, ms)
-    call('SET', KEYS[k], value, 'PXAT', expires + ms)
+    local date = dates[ms]
+    if not date then
+      date = string.format('%.0f', expires + ms)
+      dates[ms] = date
+    end
+    call('SET', KEYS[k], value, 'PXAT', date)
     return value
   end
   if ahead[k] and keep[k] then call('SET', KEYS[k], moved(values[k]), 'PXAT', expires + ahead[k]) end

@@ -63,8 +63,25 @@ local function charge(c, passed)
   answer(k, room[c] and (made and 1 or 2) or 0)
 end
 
+-- usual makes a charge that is a group, of a usual set: it does what take would, and says whether it has.
+local function usual(k, set, cost)
+  if under[k] ~= set then settle(k, set) end
+  if foreign[k] then return false end
+  local lacks, status = state[k], 0
+  if cost <= set[1].burst - lacks[1] then
+    lacks[1], left[k], charged[k], status = lacks[1] + cost, lacks, set, 1
+  else
+    keep[k] = true
+  end
+  out[n + 1], out[n + 2], out[n + 3], n = status, lacks[1], lacks[2], n + 3
+  return true
+end
+
 -- take makes the charges of one group, from first to last.
 local function take(first, last)
+  if first == last and flags[first] == 1 and costs[first] > 0 and terms[first].usual and usual(keys[first], terms[first], costs[first]) then
+    return
+  end
   local passed = flags[first] % 8 < 4
   for c = first, last do
     if flags[c] % 4 < 2 and not fits(c) then passed = false end
