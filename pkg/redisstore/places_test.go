@@ -26,11 +26,11 @@ type running struct {
 
 // The Valkey of .tools has no TLS.
 var places = []place{
-	{"redis", alone(servers.Redis), 10_000},
-	{"valkey", alone(servers.Valkey), 10_000},
+	{"redis", alone(servers.Redis), 5_000},
+	{"valkey", alone(servers.Valkey), 5_000},
 	{"redis, TLS, RESP3 and a user of few rights", guarded, 0},
-	{"redis cluster", together(servers.Redis, servers.Options{Password: "secret"}), 2000},
-	{"valkey cluster", together(servers.Valkey, servers.Options{Replicas: 1}), 1000},
+	{"redis cluster", together(servers.Redis, servers.Options{Password: "secret"}), 1000},
+	{"valkey cluster", together(servers.Valkey, servers.Options{Replicas: 1}), 500},
 	{"redis cluster, TLS, RESP3 and a user of few rights", togetherTLS, 0},
 	{"redis sentinel", watched(servers.Redis, servers.Options{Password: "secret"}), 0},
 	{"valkey sentinel", watched(servers.Valkey, servers.Options{}), 0},

@@ -29,7 +29,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestDifferential makes about 100,000 charges on each kind of server, in
+// TestDifferential makes about 50,000 charges on each kind of server, in
 // several runs at a time, and fewer in a cluster. With
 // SLUICE_TEST_LONG it makes a million where there is one server:
 //
