@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -30,7 +32,7 @@ func (bare) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3.Ra
 }
 
 // serveFloor serves until it is told to end.
-func serveFloor(addr string) error {
+func serveFloor(addr string, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -38,6 +40,7 @@ func serveFloor(addr string) error {
 	server := grpc.NewServer()
 	authv3.RegisterAuthorizationServer(server, bare{})
 	rlsv3.RegisterRateLimitServiceServer(server, bare{})
+	fmt.Fprintln(stdout, "ready")
 	return serveUntilTold(server, listener)
 }
 

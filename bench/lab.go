@@ -24,6 +24,7 @@ type lab struct {
 	ctx       context.Context
 	o         options
 	dir       string
+	self      string // this program
 	redis     string // its address
 	processes map[string]process
 	clients   map[string]*bench.Client
@@ -37,11 +38,15 @@ type process struct {
 }
 
 func newLab(ctx context.Context, o options) (*lab, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "sluice-bench-")
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{ctx: ctx, o: o, dir: dir, processes: map[string]process{}, clients: map[string]*bench.Client{}}
+	l := &lab{ctx: ctx, o: o, self: self, dir: dir, processes: map[string]process{}, clients: map[string]*bench.Client{}}
 	for _, step := range []func() error{l.build, l.ours, l.withRedis, l.withEnvoy} {
 		if err := step(); err != nil {
 			l.close()
@@ -91,15 +96,11 @@ func (l *lab) mainPolicy() string { return filepath.Join(l.policies(), "bench.ya
 
 // ours starts the servers that need nobody else.
 func (l *lab) ours() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := l.add(floorServer, self, func(addr string) []string { return []string{"-floor", addr} }); err != nil {
+	if err := l.add(floorServer, l.self, func(addr string) []string { return []string{"-floor", addr} }); err != nil {
 		return err
 	}
 	for name, keys := range map[string]int{fewServer: 10, loadedServer: l.o.loaded} {
-		err := l.add(name, self, func(addr string) []string {
+		err := l.add(name, l.self, func(addr string) []string {
 			return []string{"-floor", addr, "-policy", l.mainPolicy(), "-loaded", strconv.Itoa(keys)}
 		})
 		if err != nil {
@@ -181,18 +182,22 @@ func (l *lab) add(name, program string, args func(addr string) []string) error {
 	}
 	l.started = append(l.started, r)
 	l.processes[name] = process{addr, []int{r.cmd.Process.Pid}}
+	if program == l.self {
+		return r.says(l.o.start)
+	}
 	return r.listens(addr, l.o.start)
 }
 
 // A running is a program that was started.
 type running struct {
 	cmd    *exec.Cmd
-	output bytes.Buffer  // good once it has ended
+	output output
 	ended  chan struct{} // is closed then
 }
 
 func startProgram(program string, args ...string) (*running, error) {
 	r := &running{cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	r.output.ready = make(chan struct{}, 1)
 	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
 	if err := r.cmd.Start(); err != nil {
 		return nil, err
@@ -204,6 +209,37 @@ func startProgram(program string, args ...string) (*running, error) {
 	return r, nil
 }
 
+// An output keeps what a program prints: good once it has ended. One of ours
+// prints "ready" when it serves, since to dial again and again until then could
+// find another's port.
+type output struct {
+	text  bytes.Buffer
+	ready chan struct{}
+}
+
+// Write notes that the program is ready.
+func (o *output) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("ready")) {
+		select {
+		case o.ready <- struct{}{}:
+		default:
+		}
+	}
+	return o.text.Write(p)
+}
+
+// says waits until r says that it is ready.
+func (r *running) says(patience time.Duration) error {
+	select {
+	case <-r.output.ready:
+		return nil
+	case <-r.ended:
+		return fmt.Errorf("%s has ended: %s", r.cmd, r.output.text.String())
+	case <-time.After(patience):
+		return fmt.Errorf("%s is not ready after %s", r.cmd, patience)
+	}
+}
+
 // listens waits until r does at addr.
 func (r *running) listens(addr string, patience time.Duration) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -212,7 +248,7 @@ func (r *running) listens(addr string, patience time.Duration) error {
 		}
 		select {
 		case <-r.ended:
-			return fmt.Errorf("%s has ended: %s", r.cmd, r.output.String())
+			return fmt.Errorf("%s has ended: %s", r.cmd, r.output.text.String())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

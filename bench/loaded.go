@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -18,19 +19,23 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/rls"
 )
 
-// serveLoaded serves the rate limit service by the policy at path, with n
-// buckets in memory from the start: to make so many by requests would take an
-// hour.
-func serveLoaded(addr, path string, n int) error {
-	set, faults := policyfile.Load(policyfile.Options{Paths: []string{path}})
-	if err := faults.Err(); err != nil {
-		return err
-	}
-	store, err := memstore.New(memstore.Options{MaxBytes: 1<<30 + 256*int64(n)})
+// serveLoaded serves the rate limit service by o.policy, with o.loaded buckets
+// in memory from the start: to make so many by requests would take an hour.
+func serveLoaded(o options, stdout io.Writer) error {
+	listener, err := net.Listen("tcp", o.floor) // before somebody else does
 	if err != nil {
 		return err
 	}
-	if err := load(store, set.Domain("bench"), n); err != nil {
+	defer listener.Close()
+	set, faults := policyfile.Load(policyfile.Options{Paths: []string{o.policy}})
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	store, err := memstore.New(memstore.Options{MaxBytes: 1<<30 + 256*int64(o.loaded)})
+	if err != nil {
+		return err
+	}
+	if err := load(store, set.Domain("bench"), o.loaded); err != nil {
 		return err
 	}
 	l, err := limiter.New(limiter.Options{Store: store})
@@ -41,12 +46,9 @@ func serveLoaded(addr, path string, n int) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	fmt.Fprintln(stdout, "ready")
 	return server.New(server.Options{Services: []server.Service{server.RateLimit(door)}}).Run(ctx, listener)
 }
 

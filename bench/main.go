@@ -55,7 +55,7 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) error {
-	o := options{patience: 10 * time.Second, start: 5 * time.Minute}
+	o := options{patience: 10 * time.Second, start: 15 * time.Minute}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	o.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
@@ -63,9 +63,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	switch {
 	case o.policy != "":
-		return serveLoaded(o.floor, o.policy, o.loaded)
+		return serveLoaded(o, stdout)
 	case o.floor != "":
-		return serveFloor(o.floor)
+		return serveFloor(o.floor, stdout)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -77,8 +77,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 }
 
 func (o *options) addFlags(flags *flag.FlagSet) {
-	flags.IntVar(&o.rounds, "rounds", 5, "rounds; the median is printed")
-	flags.DurationVar(&o.time, "time", time.Second, "how long each server is asked in a round, twice a work")
+	flags.IntVar(&o.rounds, "rounds", 11, "rounds; the median is printed")
+	flags.DurationVar(&o.time, "time", 500*time.Millisecond, "how long each server is asked in a round, twice a work")
 	flags.IntVar(&o.callers, "callers", 32, "callers at a time")
 	flags.IntVar(&o.conns, "conns", 4, "connections that the callers share")
 	flags.StringVar(&o.only, "only", "", "a regular expression: leave out works whose names it does not match")
