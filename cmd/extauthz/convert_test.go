@@ -40,3 +40,24 @@ rules:
 		}
 	}
 }
+
+// Files of one domain are refused, unless they shall be merged.
+func TestValidateMergesDomains(t *testing.T) {
+	t.Parallel()
+	dir := runtimeFolder(t, t.TempDir(), map[string]string{
+		"a.yaml": limitFile("mesh", "1"), "b.yaml": "domain: mesh\ndescriptors: [{key: b, rate_limit: {unit: day, requests_per_unit: 2}}]\n",
+	})
+	for _, test := range []struct {
+		args []string
+		code int
+		part string
+	}{
+		{[]string{"validate", dir}, exitFailed, "have domains merged"},
+		{[]string{"validate", "--merge-domains", dir}, exitOK, "ok: 2 rules in 1 file"},
+	} {
+		var out bytes.Buffer
+		if code := run(t.Context(), test.args, nil, &out, &out); code != test.code || !strings.Contains(out.String(), test.part) {
+			t.Errorf("%v = %d, %s, want %d with %q", test.args, code, &out, test.code, test.part)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func (l loading) start() (*server.Policies, error) {
 
 func (l loading) load() (*policy.Set, error) {
 	set, faults := policyfile.Load(policyfile.Options{
-		Paths: l.settings.Policy, Default: l.settings.Domain, HashKey: l.settings.HashKey,
+		Paths: l.settings.Policy, Default: l.settings.Domain, HashKey: l.settings.HashKey, Merge: l.settings.MergeDomains,
 	})
 	for _, f := range faults.Warnings() {
 		l.log.Warn("the policy has a doubtful place", "fault", f.String())

@@ -34,6 +34,7 @@ and leave the exit code 0.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object: ok, rules, files and faults")
+	cmd.Flags().BoolVar(&o.Merge, "merge-domains", false, "as serve will be given it")
 	cmd.Flags().StringVar(&o.Default, "domain", "", "the `DOMAIN` that serve will be given")
 	return cmd
 }

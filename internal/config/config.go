@@ -28,6 +28,9 @@ type Settings struct {
 	// Domain answers the requests that name none. "" leaves it to the only
 	// policy that has rules for them.
 	Domain string `mapstructure:"domain"`
+	// MergeDomains makes one policy of the files in envoyproxy/ratelimit's
+	// format that have one domain.
+	MergeDomains bool `mapstructure:"merge-domains"`
 
 	// Store is Memory or Redis, never "" once loaded: unset, it is Redis if
 	// RedisURL is set.

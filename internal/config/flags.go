@@ -19,6 +19,7 @@ func addPolicyFlags(fs *pflag.FlagSet) {
 	d := Default()
 	fs.StringArrayP("policy", "p", d.Policy, "policy `PATH`, a file or folder; may be repeated")
 	fs.String("domain", d.Domain, "`DOMAIN` whose rules answer requests that name none (default: the only one that has rules for them)")
+	fs.Bool("merge-domains", d.MergeDomains, "make one policy of the files in envoyproxy/ratelimit's format that have one domain, instead of refusing them")
 	fs.String("log-level", d.LogLevel, "log from this `LEVEL` up: debug, info, warn or error")
 	fs.String("log-format", d.LogFormat, "log as this `FORMAT`: text or json")
 }

@@ -84,14 +84,17 @@ func (e *explanation) descriptors(ctx context.Context, r Request) (Report, error
 		return e.unknown(ctx, r.Domain)
 	}
 	var m policy.Match
+	ends := make([]int, len(e.request.descriptors))
 	for i, d := range e.request.descriptors {
 		t := p.TraceDescriptor(d)
 		for j := range t.Applied {
 			t.Applied[j].Cost = e.request.hits
 		}
 		m.Applied = append(m.Applied, t.Applied...)
+		ends[i] = len(m.Applied)
 		e.report.addRules(t, &DescriptorPlace{i, r.Descriptors[i].text()})
 	}
+	m.Applied = policy.Replace(m.Applied, ends)
 	return e.conclude(ctx, p, m)
 }
 
