@@ -8,14 +8,21 @@ import (
 	"time"
 )
 
-// report tells the API server how the pod is.
+// report tells the API server how the pod is. One report at a time, so that
+// none comes after a later one; a server that is busy is told again.
 func (w *worker) report(ctx context.Context) {
-	w.mu.Lock()
-	status := w.status()
-	w.mu.Unlock()
-	err := w.node.client.Do(ctx, http.MethodPatch, w.pod.path()+"/status", Object{"status": status}, nil)
-	if err != nil && ctx.Err() == nil && !NotFound(err) {
+	w.reporting.Lock()
+	defer w.reporting.Unlock()
+	for range 10 {
+		w.mu.Lock()
+		status := w.status()
+		w.mu.Unlock()
+		err := w.node.client.Do(ctx, http.MethodPatch, w.pod.path()+"/status", Object{"status": status}, nil)
+		if err == nil || ctx.Err() != nil || NotFound(err) {
+			return
+		}
 		w.say("report the status: " + err.Error())
+		wait(ctx, again)
 	}
 }
 

@@ -20,6 +20,7 @@ type worker struct {
 	end   context.CancelFunc // the pod is to end
 	done  chan struct{}      // and has
 
+	reporting   sync.Mutex
 	mu          sync.Mutex
 	states      map[string]*state // of containers, by name
 	initialized bool

@@ -14,9 +14,10 @@ import (
 )
 
 // policy lets each address through as often as burst says, and then for an
-// hour no more.
+// hour no more. Nobody is let through without the store, so that no replica
+// counts for itself, and none is ready before its store answers.
 func policy(burst int) string {
-	return fmt.Sprintf("domain: edge\nrules: [{name: all, match: {path: /*}, per: [ip], limits: [{rate: %d/1h, refill: interval}]}]\n", burst)
+	return fmt.Sprintf("domain: edge\non_error: deny\nrules: [{name: all, match: {path: /*}, per: [ip], limits: [{rate: %d/1h, refill: interval}]}]\n", burst)
 }
 
 // door asks the Service of a release as Envoy does.
