@@ -68,9 +68,9 @@ func (c *converter) nodes(nodes []policy.NodeSpec, before []string, way string) 
 func (c *converter) branches(nodes []policy.NodeSpec, way string) {
 	for i := range nodes {
 		for j := range nodes {
-			any, one := &nodes[i], &nodes[j]
-			if any.Value == "" && len(any.Children) > 0 && one.Key == any.Key && one.Value != "" {
-				c.note(strings.TrimPrefix(way+"."+one.Key+"_"+one.Value, "."), "what is not under it is looked for under %s too, where a tree would not", any.Key)
+			every, one := &nodes[i], &nodes[j]
+			if every.Value == "" && len(every.Children) > 0 && one.Key == every.Key && one.Value != "" {
+				c.note(strings.TrimPrefix(way+"."+one.Key+"_"+one.Value, "."), "what is not under it is looked for under %s too, where a tree would not", every.Key)
 			}
 		}
 	}

@@ -35,8 +35,17 @@ func TestConvert(t *testing.T) {
 	text, notes, faults := policyfile.Convert("mesh.yaml", []byte(convertible))
 	before, after := load(t, convertible), load(t, text)
 	for _, pairs := range [][]string{
-		{"generic_key", "x"}, {"generic_key", "log: in"}, {"generic_key", "x", "user", "u"}, {"allow", "true"}, {"allow", "false"}, {"free", "1"},
-		{"deep", "a"}, {"deep", "a", "er", "1"}, {"deep", "b", "er", "1"}, {"quota", "1"}, {"none", "1"},
+		{"generic_key", "x"},
+		{"generic_key", "log: in"},
+		{"generic_key", "x", "user", "u"},
+		{"allow", "true"},
+		{"allow", "false"},
+		{"free", "1"},
+		{"deep", "a"},
+		{"deep", "a", "er", "1"},
+		{"deep", "b", "er", "1"},
+		{"quota", "1"},
+		{"none", "1"},
 	} {
 		var d descriptors.Descriptor
 		for i := 0; i < len(pairs); i += 2 {
