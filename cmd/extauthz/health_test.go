@@ -61,7 +61,7 @@ func serveHealth(t *testing.T, status healthv1.HealthCheckResponse_ServingStatus
 	healthv1.RegisterHealthServer(s, h)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	t.Cleanup(func() { s.Stop(); _ = <-served })
+	t.Cleanup(func() { s.Stop(); <-served })
 	return l.Addr().String(), h
 }
 
