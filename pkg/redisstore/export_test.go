@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
@@ -53,3 +54,28 @@ func (s *Store) Waiting() (waiting, busy int) {
 
 // MaxWaiting is how many requests may wait for a server.
 const MaxWaiting = maxWaiting
+
+// ReadReply sets results to what a script's reply to charges says, as if it
+// had come from a server.
+func ReadReply(list []any, wasTold bool, charges []bucket.Charge, results []bucket.Result) error {
+	g, texts := group{charges: charges, results: results}, 0
+	if wasTold {
+		g.flags = told
+	}
+	c := newCall("sl:", []group{g}, time.UnixMicro(0))
+	if wasTold {
+		texts = 2 * len(c.keys.list)
+	}
+	r, err := readReply(list, texts)
+	switch {
+	case err != nil:
+		return err
+	case c.isStale(r):
+		c.sets.at(time.UnixMicro(r.numbers[0]))
+		return errPeriod
+	}
+	if err = c.read(r, func(string, bucket.Bucket) {}); err == nil && wasTold {
+		c.undo()
+	}
+	return err
+}
