@@ -86,6 +86,7 @@ var faults = []fault{
 		fails:   all, cause: []string{"auth"}, opens: true,
 	},
 	{name: "SCRIPT FLUSH, 20 times", inflict: often("SCRIPT", "FLUSH"), heal: often("PING"), fails: none},
+	{name: "FLUSHALL", inflict: func(t *testing.T, s *system) { s.do(t, "FLUSHALL") }, heal: often("PING"), fails: none, forgets: true},
 	{
 		name: "CLIENT KILL of all, 20 times", inflict: often("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), heal: often("PING"),
 		fails: some, cause: []string{"broken", "other"},
