@@ -51,7 +51,7 @@ code is 1 if a request had no answer.`,
 func (o *benchOptions) bench(cmd *cobra.Command, request bench.Request) error {
 	var err error
 	if o.target.TLS, err = o.tls.config(); err != nil {
-		return err
+		return usageError{err}
 	}
 	client, err := bench.Dial(o.target, request)
 	if err != nil {

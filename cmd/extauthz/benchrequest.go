@@ -1,11 +1,8 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -18,7 +15,7 @@ import (
 type benchOptions struct {
 	run      bench.Options
 	target   bench.Target
-	tls      benchTLS
+	tls      clientTLS
 	json     bool
 	allOK    bool
 	progress bool
@@ -127,45 +124,4 @@ func (o *benchOptions) rlsRequest() (bench.Request, error) {
 		r.Descriptors = append(r.Descriptors, entries)
 	}
 	return r, nil
-}
-
-// benchTLS says how to trust the server, and who we are.
-type benchTLS struct {
-	on            bool
-	ca, cert, key string
-	name          string
-}
-
-func (t *benchTLS) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&t.on, "tls", false, "ask over TLS")
-	flags.StringVar(&t.ca, "tls-ca", "", "over TLS, trust the authorities in this `FILE` (default: the system's)")
-	flags.StringVar(&t.cert, "tls-cert", "", "over TLS, show the certificate in this `FILE`")
-	flags.StringVar(&t.key, "tls-key", "", "the `FILE` with its key")
-	flags.StringVar(&t.name, "tls-server-name", "", "over TLS, the `NAME` that the server's certificate must have (default: the address's)")
-}
-
-// config returns nil for plain text.
-func (t *benchTLS) config() (*tls.Config, error) {
-	if !t.on && t.ca == "" && t.cert == "" && t.name == "" {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.name}
-	if t.ca != "" {
-		text, err := os.ReadFile(t.ca)
-		if err != nil {
-			return nil, fmt.Errorf("read --tls-ca: %w", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("read --tls-ca: found no certificate in %s, want PEM", t.ca)
-		}
-	}
-	if t.cert == "" {
-		return c, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
-	if err != nil {
-		return nil, fmt.Errorf("read --tls-cert and --tls-key: %w", err)
-	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, nil
 }

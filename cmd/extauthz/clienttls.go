@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 
@@ -23,7 +22,7 @@ func (o *clientTLS) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ca, "tls-ca", "", "trust the authorities in this PEM `FILE` (default: the system's)")
 	flags.StringVar(&o.cert, "tls-cert", "", "show the certificate in this PEM `FILE`, to a server that wants one")
 	flags.StringVar(&o.key, "tls-key", "", "its key, a PEM `FILE`")
-	flags.StringVar(&o.serverName, "tls-server-name", "", "the `NAME` that the server's certificate must have (default: the host of --addr)")
+	flags.StringVar(&o.serverName, "tls-server-name", "", "the `NAME` that the server's certificate must have (default: the host of its address)")
 }
 
 func (o *clientTLS) credentials() (credentials.TransportCredentials, error) {
@@ -42,31 +41,46 @@ func (o *clientTLS) config() (*tls.Config, error) {
 	if *o == (clientTLS{}) {
 		return nil, nil
 	}
-	c := &tls.Config{ServerName: o.serverName, MinVersion: tls.VersionTLS12}
-	if o.ca != "" {
-		pem, err := os.ReadFile(o.ca)
+	return trustFiles{namedFile{"tls-ca", o.ca}, namedFile{"tls-cert", o.cert}, namedFile{"tls-key", o.key}}.config(o.serverName)
+}
+
+// A namedFile is a file that a flag or a variable names; its path is "" for
+// none.
+type namedFile struct{ name, path string }
+
+// trustFiles are the authorities by which a server is believed, and the
+// certificate and key that it is shown.
+type trustFiles struct{ ca, cert, key namedFile }
+
+// config returns how to speak to a server whose certificate is to have
+// serverName, or the name in its address.
+func (f trustFiles) config(serverName string) (*tls.Config, error) {
+	c := &tls.Config{ServerName: serverName, MinVersion: tls.VersionTLS12}
+	if f.ca.path != "" {
+		pem, err := os.ReadFile(f.ca.path)
 		if err != nil {
-			return nil, fmt.Errorf("tls-ca: %w", err)
+			return nil, fmt.Errorf("%s: %w", f.ca.name, err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tls-ca: found no certificate in %s, want PEM", o.ca)
+			return nil, fmt.Errorf("%s: found no certificate in %s, want PEM", f.ca.name, f.ca.path)
 		}
 	}
-	return c, o.addCertificate(c)
+	return c, f.addCertificate(c)
 }
 
 // addCertificate adds our own certificate to c, if there is one.
-func (o *clientTLS) addCertificate(c *tls.Config) error {
+func (f trustFiles) addCertificate(c *tls.Config) error {
+	cert, key := f.cert, f.key
 	switch {
-	case o.cert == "" && o.key == "":
+	case cert.path == "" && key.path == "":
 		return nil
-	case o.cert == "" || o.key == "":
-		return errors.New("found one of tls-cert and tls-key, want both or none")
+	case cert.path == "" || key.path == "":
+		return fmt.Errorf("found one of %s and %s, want both or none", cert.name, key.name)
 	}
-	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+	pair, err := tls.LoadX509KeyPair(cert.path, key.path)
 	if err != nil {
-		return fmt.Errorf("tls-cert, tls-key: %w", err)
+		return fmt.Errorf("%s, %s: %w", cert.name, key.name, err)
 	}
 	c.Certificates = []tls.Certificate{pair}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,23 +122,11 @@ func ratelimitRedisTLS(r *ratelimit.Redis) (*tls.Config, error) {
 	if !r.Encrypted() {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.CACert != "" {
-		text, err := os.ReadFile(r.CACert)
-		if err != nil {
-			return nil, fmt.Errorf("read REDIS_TLS_CACERT: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, usageError{errors.New("REDIS_TLS_CACERT: found a file without a certificate, want certificates in PEM")}
-		}
-	}
-	if r.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(r.Cert, r.Key)
-		if err != nil {
-			return nil, fmt.Errorf("read REDIS_TLS_CLIENT_CERT: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	c, err := trustFiles{
+		namedFile{"REDIS_TLS_CACERT", r.CACert}, namedFile{"REDIS_TLS_CLIENT_CERT", r.Cert}, namedFile{"REDIS_TLS_CLIENT_KEY", r.Key},
+	}.config("")
+	if err != nil {
+		return nil, usageError{err}
 	}
 	if r.AnyName {
 		believeAnyName(c)

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
@@ -31,7 +28,7 @@ func (r *reading) overXDS() (limits, error) {
 	if s.TLS {
 		o.TLS = func() (*tls.Config, error) { return xdsTLS(s) }
 		if _, err := o.TLS(); err != nil {
-			return limits{}, err
+			return limits{}, usageError{err}
 		}
 	}
 	client, err := xds.New(o)
@@ -58,24 +55,8 @@ func (r *reading) updated(set *atomic.Pointer[policy.Set], to *policy.Set, err e
 // xdsTLS reads the files anew, so that certificates can be renewed.
 func xdsTLS(s ratelimit.XDSServer) (*tls.Config, error) {
 	host, _, _ := net.SplitHostPort(s.URL)
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(s.SAN, host)}
-	if s.CACert != "" {
-		text, err := os.ReadFile(s.CACert)
-		if err != nil {
-			return nil, fmt.Errorf("read CONFIG_GRPC_XDS_SERVER_TLS_CACERT: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, errors.New("CONFIG_GRPC_XDS_SERVER_TLS_CACERT: found a file without a certificate, want certificates in PEM")
-		}
-	}
-	if s.ClientCert == "" {
-		return c, nil
-	}
-	pair, err := tls.LoadX509KeyPair(s.ClientCert, s.ClientKey)
-	if err != nil {
-		return nil, fmt.Errorf("read CONFIG_GRPC_XDS_CLIENT_TLS_CERT: %w", err)
-	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, nil
+	return trustFiles{
+		namedFile{"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", s.CACert},
+		namedFile{"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", s.ClientCert}, namedFile{"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", s.ClientKey},
+	}.config(cmp.Or(s.SAN, host))
 }
