@@ -46,6 +46,14 @@ func (p ports) close() error {
 	return errors.Join(errs...)
 }
 
+// grpcOptions are what settings say of the gRPC port.
+func grpcOptions(s config.Settings, port *secured) server.Options {
+	return server.Options{
+		MaxConnectionAge: s.MaxConnectionAge, MaxMessageSize: s.MaxMessageSize, MaxStreams: s.MaxStreams, MaxHeaderSize: uint32(s.MaxHeaderSize),
+		TLS: port.config(), Refused: port.refused(), DrainDelay: s.DrainDelay, DrainTime: s.DrainTime,
+	}
+}
+
 // address is where l listens, for the log.
 func address(l net.Listener) string {
 	if l == nil {

@@ -210,12 +210,9 @@ func (r *ratelimitServer) serve(ctx context.Context) error {
 const healthName = "ratelimit"
 
 func (r *ratelimitServer) newServer(ctx context.Context) *server.Server {
-	s := r.settings
-	return server.New(server.Options{
-		Services:         []server.Service{server.RateLimit(r.door), {Name: healthName, Register: nothing}},
-		MaxConnectionAge: s.MaxConnectionAge, MaxMessageSize: s.MaxMessageSize, MaxStreams: s.MaxStreams, MaxHeaderSize: uint32(s.MaxHeaderSize),
-		TLS: r.tls.grpc.config(), Refused: r.tls.grpc.refused(), DrainDelay: s.DrainDelay, DrainTime: s.DrainTime,
-		Ready: func(asked context.Context) bool { return r.healthy(asked, ctx.Err() != nil) == nil },
-		Log:   r.log, Panicked: r.seen.metrics.Panicked,
-	})
+	o := grpcOptions(r.settings, &r.tls.grpc)
+	o.Services = []server.Service{server.RateLimit(r.door), {Name: healthName, Register: nothing}}
+	o.Ready = func(asked context.Context) bool { return r.healthy(asked, ctx.Err() != nil) == nil }
+	o.Log, o.Panicked = r.log, r.seen.metrics.Panicked
+	return server.New(o)
 }

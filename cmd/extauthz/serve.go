@@ -134,15 +134,11 @@ func serveAll(ctx context.Context, p parts) error {
 }
 
 func (p parts) newServer(ctx context.Context) *server.Server {
-	s := p.settings
-	return server.New(server.Options{
-		Services: p.services, Reflection: s.Reflection,
-		MaxConnectionAge: s.MaxConnectionAge, MaxMessageSize: s.MaxMessageSize, MaxStreams: s.MaxStreams,
-		MaxHeaderSize: uint32(s.MaxHeaderSize), TLS: p.tls.grpc.config(), Refused: p.tls.grpc.refused(),
-		DrainDelay: s.DrainDelay, DrainTime: s.DrainTime,
-		Ready: func(asked context.Context) bool { return p.ready(asked, ctx.Err() != nil).Ready },
-		Log:   p.log, Panicked: p.metrics.Panicked,
-	})
+	o := grpcOptions(p.settings, &p.tls.grpc)
+	o.Services, o.Reflection = p.services, p.settings.Reflection
+	o.Ready = func(asked context.Context) bool { return p.ready(asked, ctx.Err() != nil).Ready }
+	o.Log, o.Panicked = p.log, p.metrics.Panicked
+	return server.New(o)
 }
 
 // logReady tells the addresses that were found, for who asked for port 0.
