@@ -2,8 +2,9 @@
 
 STORE ?= memory
 FUZZ_TIME ?= 10s
+SOAK_TIME ?= 1h
 
-.PHONY: help demo test test-kube chart-docs test-long fuzz e2e-compose lint fmt build tools
+.PHONY: help demo test test-kube chart-docs test-long fuzz soak e2e-compose lint fmt build tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
@@ -35,6 +36,9 @@ bench-short: ## a slice of that in half a minute, to see that it runs
 
 e2e-compose: ## docker-compose.yml on a Docker engine, its own where none runs (root): limits through two replicas, and what fails
 	@hack/compose
+
+soak: ## half load for SOAK_TIME (1h): memory and goroutines flat, no errors; SOAK="-write docs/reliability.md" keeps its summary
+	@go run ./test/soak -time $(SOAK_TIME) $(SOAK)
 
 lint: ## formatting, go vet, and the linters of .golangci.yml
 	@hack/lint
