@@ -57,6 +57,7 @@ func xdsTLS(s ratelimit.XDSServer) (*tls.Config, error) {
 	host, _, _ := net.SplitHostPort(s.URL)
 	return trustFiles{
 		namedFile{"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", s.CACert},
-		namedFile{"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", s.ClientCert}, namedFile{"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", s.ClientKey},
+		namedFile{"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", s.ClientCert},
+		namedFile{"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", s.ClientKey},
 	}.config(cmp.Or(s.SAN, host))
 }
