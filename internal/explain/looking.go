@@ -27,7 +27,7 @@ type balance struct {
 // Take answers as the store would: where there is room or may be debt, by what
 // becomes of copies of the buckets, else by what the store says of the wait.
 func (l *looking) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
-	if err := l.look(ctx, charges, results); err != nil {
+	if err := limiter.Look(ctx, l.store, charges, results); err != nil {
 		return err
 	}
 	now := l.now()
@@ -73,38 +73,6 @@ func pass(charges []bucket.Charge, results []bucket.Result) bool {
 	return true
 }
 
-// never is a charge that no bucket has room for. Where it is the only one that
-// is not shadow, none of the others is made, and the store says of each
-// whether there was room. No rule's key is like its.
-var never = bucket.Charge{Key: "{explain}", Limits: neverLimits(), Cost: 1}
-
-func neverLimits() *bucket.Limits {
-	limits, err := bucket.NewLimits(bucket.Limit{Per: time.Second})
-	if err != nil {
-		return nil // never: a rate of 0 can be counted
-	}
-	return limits
-}
-
-// look asks the store which of charges there is room for. Where there may be
-// debt a positive cost is taken in any case, but the answer is that to a cost
-// of 0.
-func (l *looking) look(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
-	asks := append(slices.Clone(charges), never)
-	for i := range charges {
-		asks[i].Shadow = true
-		if asks[i].Limits.Debt() {
-			asks[i].Cost = 0
-		}
-	}
-	answers := make([]bucket.Result, len(asks))
-	if err := l.store.Take(ctx, asks, answers); err != nil {
-		return err
-	}
-	copy(results, answers)
-	return nil
-}
-
 // copy returns a bucket like that of c. It is nil if not all of it can be had.
 func (l *looking) copy(ctx context.Context, c *bucket.Charge, now time.Time) (*bucket.Bucket, error) {
 	stands, ok := l.balances[c.Key]
@@ -140,7 +108,7 @@ func (l *looking) balance(ctx context.Context, c *bucket.Charge) ([]balance, err
 		asks[i] = bucket.Charge{Key: c.Key, Limits: limits}
 	}
 	answers := make([]bucket.Result, len(asks))
-	if err := l.look(ctx, asks, answers); err != nil {
+	if err := limiter.Look(ctx, l.store, asks, answers); err != nil {
 		return nil, err
 	}
 	stands := make([]balance, len(asks))

@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"context"
-	"time"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
@@ -87,27 +86,5 @@ type looked struct{ Store }
 
 // Take charges nothing.
 func (l looked) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
-	asks := append(append(make([]bucket.Charge, 0, len(charges)+1), charges...), never)
-	for i := range charges {
-		asks[i].Shadow = true
-	}
-	answers := make([]bucket.Result, len(asks))
-	if err := l.Store.Take(ctx, asks, answers); err != nil {
-		return err
-	}
-	copy(results, answers)
-	return nil
-}
-
-// never is a charge that no bucket has room for. Where it is the only one that
-// is not shadow, none of the others is made, and the store says of each
-// whether there was room. No rule's key is like its.
-var never = bucket.Charge{Key: "{quota}", Limits: neverLimits(), Cost: 1}
-
-func neverLimits() *bucket.Limits {
-	limits, err := bucket.NewLimits(bucket.Limit{Per: time.Second})
-	if err != nil {
-		return nil // never: a rate of 0 can be counted
-	}
-	return limits
+	return Look(ctx, l.Store, charges, results)
 }
