@@ -40,7 +40,7 @@ func startRatelimit(t *testing.T, environ ...string) *dropIn {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.code <- run(ctx, []string{"ratelimit"}, environ, io.Discard, d.log)
+		d.code <- run(ctx, commandLine([]string{"/bin/ratelimit"}), environ, io.Discard, d.log)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	var ready struct{ GRPC, HTTP, Debug, Prometheus string }

@@ -40,6 +40,31 @@ func manageByTLS(t *testing.T, c *servers.Certificates, cache cachev3.Cache) str
 	return l.Addr().String()
 }
 
+// asEnvoyGateway is what Envoy Gateway runs its Deployment with, apart from
+// where it listens.
+func asEnvoyGateway(server string, redis *servers.Server, c *servers.Certificates) []string {
+	return []string{
+		"RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_IGNOREDOTFILES=true", "RUNTIME_WATCH_ROOT=false",
+		"LOG_LEVEL=info", "USE_STATSD=false", "CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL=" + server, "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit",
+		"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=" + c.CertFile, "GRPC_SERVER_TLS_KEY=" + c.KeyFile, "GRPC_SERVER_TLS_CA_CERT=" + c.CAFile,
+		"CONFIG_GRPC_XDS_SERVER_USE_TLS=true", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT=" + c.CertFile, "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=" + c.KeyFile,
+		"CONFIG_GRPC_XDS_SERVER_TLS_CACERT=" + c.CAFile, "FORCE_START_WITHOUT_INITIAL_CONFIG=true",
+		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + redis.Addr, "REDIS_TLS=true", "REDIS_TLS_CLIENT_CERT=" + c.CertFile, "REDIS_TLS_CLIENT_KEY=" + c.KeyFile,
+		"REDIS_TLS_CACERT=" + c.CAFile, "REDIS_TIMEOUT=10s", // the authority is the test's own, and the machine may be busy
+		"USE_PROMETHEUS=true", "PROMETHEUS_ADDR=127.0.0.1:0", "PROMETHEUS_MAPPER_YAML=/etc/statsd-exporter/conf.yaml",
+	}
+}
+
+func dialByTLS(t *testing.T, target string, c *servers.Certificates) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(credentials.NewTLS(c.Client())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
 // As Envoy Gateway runs its rate limit Deployment: limits over xDS by mTLS,
 // health over HTTP, metrics for Prometheus.
 func TestRatelimitOverXDS(t *testing.T) {
@@ -59,11 +84,9 @@ func TestRatelimitOverXDS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := startRatelimit(t,
-		"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL="+manageByTLS(t, c, cache), "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit",
-		"CONFIG_GRPC_XDS_SERVER_USE_TLS=true", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT="+c.CertFile, "CONFIG_GRPC_XDS_CLIENT_TLS_KEY="+c.KeyFile,
-		"CONFIG_GRPC_XDS_SERVER_TLS_CACERT="+c.CAFile, "USE_PROMETHEUS=true", "PROMETHEUS_ADDR=127.0.0.1:0",
-	)
+	redis := servers.Start(t, servers.Redis, servers.Options{Certificates: c})
+	d := startRatelimit(t, asEnvoyGateway(manageByTLS(t, c, cache), redis, c)...)
+	d.conn = dialByTLS(t, d.grpc, c)
 	if code, _ := fetch(t, d.http+"/healthcheck", ""); code != 200 {
 		t.Errorf("GET /healthcheck = %d, want 200", code)
 	}
@@ -78,6 +101,12 @@ func TestRatelimitOverXDS(t *testing.T) {
 	d.limitOf(t, domain, 100)
 	say("3", ratelimitv3.RateLimitUnit_HOUR, 50)
 	d.limitOf(t, domain, 50)
+	if warnings := d.log.lines(`"a variable is not used as it is"`); len(warnings) == 0 || strings.Contains(strings.Join(warnings, ""), `"level":"WARN"`) {
+		t.Errorf("the log says of Envoy Gateway's variables %q, want no warning", warnings)
+	}
+	if _, body := fetch(t, d.prometheus+"/metrics", ""); !strings.Contains(body, `ratelimit_service_rate_limit_total_hits{domain="default/eg/http",key1="a"}`) {
+		t.Errorf("the metrics do not tell of the limit:\n%.2000s", body)
+	}
 	if _, body := fetch(t, d.prometheus+"/metrics", ""); !strings.Contains(body, "ratelimit_service_config_load_success 2") || !strings.Contains(body, "ratelimit_service_config_load_error 1") {
 		t.Errorf("the metrics do not tell of 2 configurations and 1 error:\n%.2000s", body)
 	}

@@ -146,3 +146,43 @@ func TestLoadSinks(t *testing.T) {
 		}
 	}
 }
+
+// What Envoy Gateway 1.9 runs its rate limit Deployment with.
+var envoyGateway = []string{
+	"RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_IGNOREDOTFILES=true", "RUNTIME_WATCH_ROOT=false",
+	"LOG_LEVEL=info", "USE_STATSD=false", "CONFIG_TYPE=GRPC_XDS_SOTW",
+	"CONFIG_GRPC_XDS_SERVER_URL=envoy-gateway:18001", "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit",
+	"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=/certs/tls.crt", "GRPC_SERVER_TLS_KEY=/certs/tls.key", "GRPC_SERVER_TLS_CA_CERT=/certs/ca.crt",
+	"CONFIG_GRPC_XDS_SERVER_USE_TLS=true", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT=/certs/tls.crt", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=/certs/tls.key",
+	"CONFIG_GRPC_XDS_SERVER_TLS_CACERT=/certs/ca.crt", "FORCE_START_WITHOUT_INITIAL_CONFIG=true",
+	"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=redis.redis.svc:6379", "REDIS_TLS=true",
+	"REDIS_TLS_CLIENT_CERT=/redis-certs/tls.crt", "REDIS_TLS_CLIENT_KEY=/redis-certs/tls.key",
+	"USE_PROMETHEUS=true", "PROMETHEUS_ADDR=:19001", "PROMETHEUS_MAPPER_YAML=/etc/statsd-exporter/conf.yaml",
+}
+
+// Nothing that Envoy Gateway says is doubtful, and its probes and Services find
+// what they ask for.
+func TestLoadEnvoyGateway(t *testing.T) {
+	t.Parallel()
+	s, notes, err := ratelimit.Load(envoyGateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range notes {
+		if n.Warning {
+			t.Errorf("Load(Envoy Gateway's) warns of %s: %s, want no warning", n.Variable, n.Text)
+		}
+	}
+	grpc, http, _ := s.Addresses()
+	got := []any{
+		grpc, http, s.Prometheus, s.PrometheusAddr, s.PrometheusPath, s.Statsd, s.XDS, s.ServerTLS, s.ServerTLSCert, s.ServerTLSKey, s.ClientTLSCACert,
+		s.XDSServer.URL, s.XDSServer.NodeID, s.XDSServer.TLS, s.XDSServer.ClientCert, s.XDSServer.ClientKey, s.XDSServer.CACert, s.Redis.URL, s.Redis.Cert,
+	}
+	want := []any{
+		"0.0.0.0:8081", "0.0.0.0:8080", true, ":19001", "/metrics", false, true, true, "/certs/tls.crt", "/certs/tls.key", "",
+		"envoy-gateway:18001", "envoy-ratelimit", true, "/certs/tls.crt", "/certs/tls.key", "/certs/ca.crt", "rediss://redis.redis.svc:6379", "/redis-certs/tls.crt",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load(Envoy Gateway's) (-want +got):\n%s", diff)
+	}
+}

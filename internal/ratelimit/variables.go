@@ -252,6 +252,7 @@ func unneeded() []variable {
 		"denials are exact without a cache of that kind":                            {"LOCAL_CACHE_SIZE_IN_BYTES"},
 		"both a link that is swapped and files that change are seen":                {"RUNTIME_WATCH_ROOT"},
 		"it always starts, and answers with errors until a configuration is loaded": {"FORCE_START_WITHOUT_INITIAL_CONFIG"},
+		"whose certificates are asked for is in GRPC_CLIENT_TLS_CACERT":             {"GRPC_SERVER_TLS_CA_CERT"},
 		"connections that are too old have 30 seconds":                              {"GRPC_MAX_CONNECTION_AGE_GRACE"},
 		"response times are in seconds":                                             {"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS"},
 		noMapper:                                                                    {"PROMETHEUS_MAPPER_YAML"},
