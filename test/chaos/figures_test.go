@@ -3,18 +3,32 @@ package chaos_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 )
 
-// figures are the rows of the page, by the fault's name.
-var figures = struct {
-	sync.Mutex
+// figures and failovers are the rows of the page, by the fault's name.
+var figures, failovers rows
+
+// rows are those of a table, by their name.
+type rows struct {
+	mu   sync.Mutex
 	rows map[string]string
-}{rows: map[string]string{}}
+}
+
+func (r *rows) add(name, row string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rows == nil {
+		r.rows = map[string]string{}
+	}
+	r.rows[name] = row
+}
 
 func (r *trial) report(t *testing.T) {
 	t.Helper()
@@ -22,36 +36,62 @@ func (r *trial) report(t *testing.T) {
 	row := fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s |", r.name, len(during),
 		ms(at(during, 50)), ms(at(during, 99)), ms(at(open, 50)), ms(at(open, 99)), ms(r.well.Sub(r.healed)))
 	t.Log(row)
-	figures.Lock()
-	defer figures.Unlock()
-	figures.rows[r.name] = row
+	figures.add(r.name, row)
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 
-const (
-	begin = "<!-- figures: made by the command above -->\n"
-	end   = "<!-- end of figures -->\n"
+// A table of the page is between two comments.
+type table struct{ begin, end, head string }
+
+var (
+	faultTable = table{
+		"<!-- figures: made by the command above -->\n", "<!-- end of figures -->\n",
+		"| Redis | requests | p50 | p99 | p50 once felt | p99 once felt | until used again |\n|---|---|---|---|---|---|---|\n",
+	}
+	failoverTable = table{
+		"<!-- failovers: made by the command above -->\n", "<!-- end of failovers -->\n",
+		"| what | until a replica is the primary | until all are served after that | denied meanwhile | tokens forgotten |\n|---|---|---|---|---|\n",
+	}
 )
 
-// writeFigures puts the figures into the page at path.
+// writeFigures puts what was measured into the page at path.
 func writeFigures(path string) error {
 	page, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
 		return err
 	}
-	head, rest, ok := bytes.Cut(page, []byte(begin))
-	_, tail, ok2 := bytes.Cut(rest, []byte(end))
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no place for figures", path)
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s%s| Redis | requests | p50 | p99 | p50 once felt | p99 once felt | until used again |\n|---|---|---|---|---|---|---|\n", head, begin)
+	var list, others []string
 	for _, f := range faults {
-		if row := figures.rows[f.name]; row != "" {
-			fmt.Fprintln(&b, row)
+		list = append(list, figures.rows[f.name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(failovers.rows)) {
+		others = append(others, failovers.rows[name])
+	}
+	if page, err = faultTable.in(page, list); err != nil {
+		return err
+	}
+	if page, err = failoverTable.in(page, others); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Clean(path), page, 0o644)
+}
+
+// in returns page with rows in the table, unless there are none.
+func (t table) in(page []byte, rows []string) ([]byte, error) {
+	head, rest, ok := bytes.Cut(page, []byte(t.begin))
+	_, tail, ok2 := bytes.Cut(rest, []byte(t.end))
+	if !ok || !ok2 {
+		return nil, fmt.Errorf("the page has no place between %q and %q", t.begin, t.end)
+	}
+	text := ""
+	for _, row := range rows {
+		if row != "" {
+			text += row + "\n"
 		}
 	}
-	fmt.Fprintf(&b, "%s%s", end, tail)
-	return os.WriteFile(filepath.Clean(path), b.Bytes(), 0o644)
+	if text == "" {
+		return page, nil
+	}
+	return slices.Concat(head, []byte(t.begin+t.head+text+t.end), tail), nil
 }

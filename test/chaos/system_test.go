@@ -26,6 +26,7 @@ rules:
   - {name: open, match: {path: /open}, per: [ip], limits: [{rate: 1000000/1s}], on_error: allow}
   - {name: shut, match: {path: /shut}, per: [ip], limits: [{rate: 1000000/1s}], on_error: deny}
   - {name: alone, match: {path: /alone}, per: [ip], limits: [{rate: 3/1h}], on_error: local}
+  - {name: purse, match: {path: /purse}, per: [ip], limits: [{rate: 200/10000h}], on_error: deny}
   - {name: rls-open, descriptor: [open=yes, who], limits: [{rate: 1000000/1s}], on_error: allow}
   - {name: rls-shut, descriptor: [shut=yes, who], limits: [{rate: 1000000/1s}], on_error: deny}
   - {name: rls-alone, descriptor: [alone=yes, who], limits: [{rate: 3/1h}], on_error: local}

@@ -66,6 +66,17 @@ func node(t testing.TB, k Kind, o Options) *Server {
 	})
 }
 
+// Add adds a primary without slots, and waits until all know it.
+func (c *ClusterOf) Add(t testing.TB) *Server {
+	t.Helper()
+	first := c.Primaries[0]
+	s := node(t, first.kind, Options{Password: first.options.Password, Certificates: first.options.Certificates})
+	c.Primaries = append(c.Primaries, s)
+	c.meet(t)
+	c.Await(t)
+	return s
+}
+
 // meet has all nodes know each other.
 func (c *ClusterOf) meet(t testing.TB) {
 	t.Helper()

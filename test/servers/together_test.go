@@ -36,6 +36,13 @@ func TestCluster(t *testing.T) {
 			if got := to.Do(t, "MGET", "{06S}a", "{06S}b"); got != "1\n2" {
 				t.Errorf("MGET of a slot that has moved = %q, want 1 and 2", got)
 			}
+			added := c.Add(t)
+			c.Migrate(t, 0, to, added)
+			c.MoveKeys(t, 0, 10, to, added)
+			c.Settle(t, 0, added)
+			if got := added.Do(t, "GET", "{06S}a"); got != "1" {
+				t.Errorf("GET of a slot that moved to a new node = %q, want 1", got)
+			}
 			c.Primaries[1].Kill()
 			c.Replicas[1].Await(t, func(role string) bool { return strings.HasPrefix(role, "master") }, "ROLE")
 		})
