@@ -4,7 +4,7 @@ STORE ?= memory
 FUZZ_TIME ?= 10s
 SOAK_TIME ?= 1h
 
-.PHONY: help demo test test-kube chart-docs test-long fuzz soak e2e-compose lint fmt build tools
+.PHONY: help demo test test-kube chart-docs test-long fuzz soak bench bench-short e2e-compose lint fmt build tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -60,6 +61,9 @@ func (o *benchOptions) addFlags(flags *pflag.FlagSet) {
 func (o *benchOptions) request(args []string) (bench.Request, error) {
 	if len(args) != 2 {
 		return nil, fmt.Errorf("found %d arguments, want a door, ext_authz, rls or http, and an address", len(args))
+	}
+	if strings.Contains(args[1], "://") {
+		return nil, fmt.Errorf("found the address %q, want host:port, and the rest in --path and --tls", args[1])
 	}
 	switch args[0] {
 	case "ext_authz":

@@ -56,6 +56,7 @@ var explainSettings = []string{
 func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
 	config.AddFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(explainSettings, f.Name) })
+	flags.Lookup("admin-token-file").Usage = "with --server, show it the token in this `FILE`"
 	flags.StringVar(&o.server, "server", "", "have the server at this admin `ADDRESS` explain, host:port or unix:path")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object")
 	o.tls.addFlags(flags)
@@ -63,6 +64,9 @@ func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
 }
 
 func (o *explainOptions) explain(cmd *cobra.Command, environ []string, r explain.Request) error {
+	if o.server != "" && (cmd.Flags().Changed("policy") || cmd.Flags().Changed("redis-url")) {
+		return usageError{errors.New("found --server beside --policy or --redis-url, want one of the two: a server explains by its own")}
+	}
 	domain := cmd.Flags().Lookup("domain").Value.String()
 	var report explain.Report
 	var err error

@@ -43,7 +43,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.As(err, &usage):
-		fmt.Fprint(stderr, cmd.UsageString(), "\n", prefixed(err))
+		fmt.Fprint(stderr, prefixed(err), "Try: ", cmd.CommandPath(), " --help\n")
 		return exitUsage
 	default:
 		fmt.Fprint(stderr, prefixed(err))
@@ -70,6 +70,7 @@ func newRoot(environ []string) *cobra.Command {
 		Short: "Rate limits for Envoy: ext_authz and the rate limit service, by one policy",
 		Example: `  extauthz validate policy.yaml
   extauthz serve --policy policy.yaml`,
+		Version:                    thisBuild().String(),
 		Args:                       cobra.ArbitraryArgs,
 		RunE:                       noCommand,
 		DisableFlagsInUseLine:      true,
@@ -78,6 +79,7 @@ func newRoot(environ []string) *cobra.Command {
 		SilenceUsage:               true,
 		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newServe(environ), newValidate(), newExplain(environ), newHealth(environ), newBench(), newVersion(), newRatelimit(environ), newConvert())
 	return root
@@ -86,6 +88,7 @@ func newRoot(environ []string) *cobra.Command {
 // noCommand says that args begin with no command.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
+		cmd.PrintErrln(cmd.UsageString())
 		return usageError{errors.New("no command given")}
 	}
 	hint := ""

@@ -37,6 +37,8 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"explain", "-p", good, "/x", "--claim", "x"}, "want KEY=VALUE"},
 		{[]string{"explain", "-p", good, "/x", "--metadata", "[]"}, "want a JSON object"},
 		{[]string{"explain", "-p", good, "/x", "--descriptor", "a=b"}, "want one of the two"},
+		{[]string{"explain", "-p", good, "--server", "127.0.0.1:9002", "/x"}, "want one of the two"},
+		{[]string{"bench", "http", "http://127.0.0.1:8080/x"}, "want host:port"},
 		{[]string{"bench"}, "found 0 arguments, want a door"},
 		{[]string{"bench", "grpc", "x"}, `found the door "grpc", want ext_authz, rls or http`},
 		{[]string{"bench", "rls", "x"}, "rls wants --domain"},
@@ -57,15 +59,15 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"health", "--addr", "dns:///%"}, "want host:port or unix:path"},
 	} {
 		code, stdout, stderr := ran(tt.args, nil)
-		if code != exitUsage || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, "Usage:") || stdout != "" {
-			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 2, nothing, the usage and %q", tt.args, code, stdout, stderr, tt.want)
+		if code != exitUsage || !strings.Contains(stderr, tt.want) || !strings.HasSuffix(stderr, " --help\n") || strings.Contains(stderr, "Flags:") != (tt.args == nil) || stdout != "" {
+			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 2, nothing, %q and who has help, with all flags only where nothing was said", tt.args, code, stdout, stderr, tt.want)
 		}
 	}
 }
 
 func TestRunHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"health", "--help"}, {"bench", "--help"}, {"help", "serve"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"health", "--help"}, {"bench", "--help"}, {"convert", "--help"}, {"ratelimit", "--help"}, {"help", "serve"}} {
 		code, stdout, stderr := ran(args, nil)
 		if code != exitOK || !strings.Contains(stdout, "Examples:") || stderr != "" {
 			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 0 and an example", args, code, stdout, stderr)
@@ -75,9 +77,11 @@ func TestRunHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	code, stdout, _ := ran([]string{"version"}, nil)
-	if code != exitOK || !strings.HasPrefix(stdout, "extauthz ") || !strings.Contains(stdout, "go1.") {
-		t.Errorf("run(version) = %d %q, want 0 and the version", code, stdout)
+	for _, arg := range []string{"version", "--version"} {
+		code, stdout, _ := ran([]string{arg}, nil)
+		if code != exitOK || !strings.HasPrefix(stdout, "extauthz ") || !strings.Contains(stdout, "go1.") {
+			t.Errorf("run(%s) = %d %q, want 0 and the version", arg, code, stdout)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ and leave the exit code 0.`,
   extauthz validate --json policies/ | jq .faults`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("no policy given")}
+				return usageError{errors.New("no policy given, want files or folders such as policy.yaml")}
 			}
 			o.Paths = args
 			return validate(cmd.OutOrStdout(), o, asJSON)

@@ -33,6 +33,11 @@ func thisBuild() build {
 	return b
 }
 
+// String is what the command version prints.
+func (b build) String() string {
+	return fmt.Sprintf("extauthz %s, revision %s, %s %s/%s", b.version, b.revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -40,9 +45,7 @@ func newVersion() *cobra.Command {
 		Example: "  extauthz version",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := thisBuild()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "extauthz %s, revision %s, %s %s/%s\n",
-				b.version, b.revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), thisBuild())
 			return err
 		},
 	}

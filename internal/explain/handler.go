@@ -106,7 +106,7 @@ func Ask(ctx context.Context, s Server, r Request) (Report, error) {
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
-		return Report{}, fmt.Errorf("ask %s: %w", addr, err)
+		return Report{}, fmt.Errorf("ask %s: %w; is this the admin address of extauthz serve?", addr, err)
 	}
 	defer resp.Body.Close()
 	return readReport(addr, resp)
