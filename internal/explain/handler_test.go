@@ -55,6 +55,7 @@ func TestAskFails(t *testing.T) {
 		{addr, explain.Request{Path: "/x", Peer: "nobody"}, "want an address"},
 		{strings.TrimPrefix(other.URL, "http://"), explain.Request{Path: "/x"}, "is this the admin address"},
 		{"unix:/does/not/exist", explain.Request{Path: "/x"}, "/does/not/exist"},
+		{"unix:/does/not/exist", explain.Request{Path: "/x"}, "is this the admin address"},
 	} {
 		if _, err := explain.Ask(t.Context(), explain.Server{Addr: tt.addr}, tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Ask(%s, %+v) = %v, want an error with %q", tt.addr, tt.r, err, tt.want)
