@@ -39,6 +39,10 @@ type Numbers [Kinds]atomic.Uint64
 // value_to_metric let clients make them.
 const maxLimits = 20_000
 
+// maxWay bounds what is kept of each, in bytes, for the same reason: a header
+// may be of 60 KiB.
+const maxWay = 1024
+
 // Stats count what envoyproxy/ratelimit counts. They are safe for concurrent
 // use; the zero value has near limits from the first request on.
 type Stats struct {
@@ -52,7 +56,7 @@ type Stats struct {
 
 	limits sync.Map // Limit to *Numbers
 	count  atomic.Int64
-	others Numbers // beyond maxLimits
+	others Numbers // beyond maxLimits and maxWay
 
 	Requests          atomic.Uint64
 	RedisErrors       atomic.Uint64
@@ -102,7 +106,7 @@ func (s *Stats) of(l Limit) *Numbers {
 	if n, ok := s.limits.Load(l); ok {
 		return n.(*Numbers)
 	}
-	if s.count.Load() >= maxLimits {
+	if s.count.Load() >= maxLimits || len(l.Way) > maxWay {
 		return &s.others
 	}
 	l = Limit{strings.Clone(l.Domain), strings.Clone(l.Way)} // no request's memory is kept
@@ -114,7 +118,7 @@ func (s *Stats) of(l Limit) *Numbers {
 }
 
 // Each calls f for each limit that was asked for. What is beyond those that
-// are told apart has neither domain nor way.
+// are told apart, or has too long a way, has neither domain nor way.
 func (s *Stats) Each(f func(Limit, *Numbers)) {
 	s.limits.Range(func(l, n any) bool {
 		f(l.(Limit), n.(*Numbers))

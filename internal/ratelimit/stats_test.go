@@ -99,3 +99,22 @@ func TestStatsAreBounded(t *testing.T) {
 		t.Errorf("Each() of 20100 limits = %d of them with %d hits, want 20001 with 20100", limits, total)
 	}
 }
+
+// Nor do they decide how much memory one of them takes.
+func TestStatsKeepNoLongValue(t *testing.T) {
+	t.Parallel()
+	s := &ratelimit.Stats{}
+	d := decision(t, 1, 9, true, false)
+	for i := range 10 {
+		d.Applied[0].Way = "k_" + itoa(uint64(i)) + strings.Repeat("x", 60_000)
+		s.Observe(t.Context(), d)
+	}
+	kept, total := 0, uint64(0)
+	s.Each(func(l ratelimit.Limit, n *ratelimit.Numbers) {
+		kept += len(l.Way)
+		total += n[ratelimit.TotalHits].Load()
+	})
+	if kept != 0 || total != 10 {
+		t.Errorf("Each() of 10 limits with values of 60 kB = %d bytes and %d hits, want none and 10", kept, total)
+	}
+}
