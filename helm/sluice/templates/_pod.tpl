@@ -134,7 +134,7 @@ grpc:
 args:
   - validate
   {{- with dig "domain" "" (.Values.settings | default dict) }}
-  - --domain={{ . }}
+  - {{ printf "--domain=%s" . | quote }}
   {{- end }}
   - /etc/sluice/policy
 resources:
