@@ -19,8 +19,8 @@ its tree.
 
 Such a file can be served as it is; this is for those who want what our rules
 have beside. What they do not say in the same way goes to standard error, a line
-each. The counters begin anew, since rules name their buckets. The exit code is
-1 if the file has faults.`,
+each. Every bucket begins full, since a rule names it anew. The exit code is 1 if
+the file has faults.`,
 		Example: `  extauthz convert config/mesh.yaml > policy.yaml
   extauthz validate policy.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -93,12 +93,11 @@ func limitOf(n *policy.NodeSpec, l *ratelimitv3.RateLimitPolicy) {
 	}}
 }
 
-const day = 24 * time.Hour
-
 // periods are the units by their numbers, also those that the generated code
 // does not know. An unknown one has no period, which is refused.
 var periods = map[int32]time.Duration{
-	1: time.Second, 2: time.Minute, 3: time.Hour, 4: day, 5: 30 * day, 6: 365 * day, 7: 7 * day,
+	1: time.Second, 2: time.Minute, 3: time.Hour,
+	4: bucket.Day.Nominal(), 5: bucket.Month.Nominal(), 6: bucket.Year.Nominal(), 7: bucket.Week.Nominal(),
 }
 
 // quotaField is the number of quota_mode, which the generated code does not

@@ -36,9 +36,9 @@ func (c Calendar) String() string {
 	}
 }
 
-// nominal is the length of a period where one is needed that is always the
-// same: 30 days a month, 365 a year.
-func (c Calendar) nominal() time.Duration {
+// Nominal is the length of a period where one is needed that is always the
+// same: 30 days a month, 365 a year. It is 0 for no period.
+func (c Calendar) Nominal() time.Duration {
 	const day = 24 * time.Hour
 	return [...]time.Duration{Day: day, Week: 7 * day, Month: 30 * day, Year: 365 * day}[c]
 }
@@ -51,9 +51,9 @@ func (l *Limit) calendar() *RangeError {
 	}
 	if l.Calendar == 0 {
 		switch l.Per {
-		case Day.nominal():
+		case Day.Nominal():
 			l.Calendar = Day
-		case Week.nominal():
+		case Week.Nominal():
 			l.Calendar = Week
 		}
 	}
@@ -66,10 +66,10 @@ func (l *Limit) calendar() *RangeError {
 		return &RangeError{Field: "per", Found: l.Per.String(), Want: periods}
 	case l.Calendar > Year:
 		return &RangeError{Field: "per", Found: l.Calendar.String(), Want: periods}
-	case l.Per != 0 && l.Per != l.Calendar.nominal():
-		return &RangeError{Field: "per", Found: l.Per.String(), Want: fmt.Sprintf("none, or the %v of %v", l.Calendar.nominal(), l.Calendar)}
+	case l.Per != 0 && l.Per != l.Calendar.Nominal():
+		return &RangeError{Field: "per", Found: l.Per.String(), Want: fmt.Sprintf("none, or the %v of %v", l.Calendar.Nominal(), l.Calendar)}
 	}
-	l.Per = l.Calendar.nominal()
+	l.Per = l.Calendar.Nominal()
 	return nil
 }
 

@@ -108,7 +108,7 @@ func (b *treeBuilder) leaf(n *node, way []*node, s *NodeSpec, at string) {
 		name[i] = joined(n.key, n.value)
 	}
 	l := &leaf{
-		Rule: b.leafRule(s, strings.Join(name, ".")), quota: s.Quota, nodes: way, detailed: s.Detailed,
+		Rule: b.leafRule(s, strings.Join(name, ".")), nodes: way, detailed: s.Detailed,
 		first: max(slices.IndexFunc(way, (*node).differs), 0),
 	}
 	l.dynamic = s.Detailed || slices.ContainsFunc(way, func(n *node) bool { return n.shown })

@@ -43,7 +43,6 @@ type node struct {
 type leaf struct {
 	*Rule
 	limits *bucket.Limits // nil: none
-	quota  bool
 	// first is the entry whose value comes first in a key: one that differs
 	// from bucket to bucket, since it decides where a cluster keeps the bucket.
 	first    int
@@ -96,7 +95,7 @@ func (t *tree) forDescriptor(p *Policy, d descriptors.Descriptor) []Applied {
 			Key: l.keyOf(p, d, ""), Limits: l.limits, Cost: 1, Shadow: l.Shadow,
 		},
 		Unlimited: l.limits == nil,
-		Quota:     l.quota,
+		Quota:     l.Leaf.Quota,
 		Way:       l.way(d),
 	}}
 }
@@ -266,19 +265,19 @@ func (l *leaf) describe() string {
 			fmt.Fprintf(&b, "refill=%v, ", limit.Refill)
 		}
 	}
-	fmt.Fprintf(&b, "shadow_mode: %t, quota_mode: %t", l.Shadow, l.quota)
+	fmt.Fprintf(&b, "shadow_mode: %t, quota_mode: %t", l.Shadow, l.Leaf.Quota)
 	return b.String()
 }
 
 // unitName is a period as one unit, or as it is.
 func unitName(per time.Duration) string {
-	const day = 24 * time.Hour
-	for name, unit := range map[string]time.Duration{
-		"SECOND": time.Second, "MINUTE": time.Minute, "HOUR": time.Hour, "DAY": day, "WEEK": 7 * day, "MONTH": 30 * day, "YEAR": 365 * day,
-	} {
-		if unit == per {
-			return name
-		}
+	if name := unitNames[per]; name != "" {
+		return name
 	}
 	return per.String()
+}
+
+var unitNames = map[time.Duration]string{
+	time.Second: "SECOND", time.Minute: "MINUTE", time.Hour: "HOUR", bucket.Day.Nominal(): "DAY",
+	bucket.Week.Nominal(): "WEEK", bucket.Month.Nominal(): "MONTH", bucket.Year.Nominal(): "YEAR",
 }

@@ -52,8 +52,5 @@ func (n *NodeSpec) names() []string {
 
 // way is n in the name of its rule.
 func (n *NodeSpec) way() string {
-	if n.Value == "" {
-		return n.Key
-	}
-	return n.Key + "_" + n.Value
+	return joined(n.Key, n.Value)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
@@ -171,7 +172,7 @@ func period(per time.Duration) string {
 	for _, u := range []struct {
 		unit string
 		long time.Duration
-	}{{"w", 7 * day}, {"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}} {
+	}{{"w", bucket.Week.Nominal()}, {"d", bucket.Day.Nominal()}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}} {
 		if per%u.long == 0 {
 			return strconv.FormatInt(int64(per/u.long), 10) + u.unit
 		}

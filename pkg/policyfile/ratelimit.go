@@ -209,7 +209,7 @@ func (l *limitFields) limit(hasRate bool) bucket.Limit {
 	if hasRate {
 		b.Tokens, b.Per = l.rate.tokens, l.rate.per
 		if l.rate.calendar != 0 {
-			b.Per = periods[strings.ToLower(map[bucket.Calendar]string{bucket.Month: "month", bucket.Year: "year"}[l.rate.calendar])]
+			b.Per = l.rate.calendar.Nominal()
 		}
 	}
 	if b.Per == 0 {
@@ -218,12 +218,10 @@ func (l *limitFields) limit(hasRate bool) bucket.Limit {
 	return b
 }
 
-const day = 24 * time.Hour
-
 // periods are the units, each of a length that is always the same.
 var periods = map[string]time.Duration{
-	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": day,
-	"week": 7 * day, "month": 30 * day, "year": 365 * day,
+	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": bucket.Day.Nominal(),
+	"week": bucket.Week.Nominal(), "month": bucket.Month.Nominal(), "year": bucket.Year.Nominal(),
 }
 
 const wantUnit = "a unit: second, minute, hour, day, week, month or year"

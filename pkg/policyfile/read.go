@@ -53,16 +53,12 @@ func (l *loader) expand(name string) ([]string, *Fault) {
 }
 
 func expand(files fs.FS, name string) ([]string, *Fault) {
-	info, err := fs.Stat(files, name)
-	if err != nil {
-		return nil, unreadable(name, err)
-	}
-	if !info.IsDir() {
+	entries, folder, fault := inFolder(files, name)
+	switch {
+	case fault != nil:
+		return nil, fault
+	case !folder:
 		return []string{name}, nil
-	}
-	entries, err := fs.ReadDir(files, name)
-	if err != nil {
-		return nil, unreadable(name, err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -74,6 +70,19 @@ func expand(files fs.FS, name string) ([]string, *Fault) {
 		return nil, &Fault{File: name, Found: "no policy in this directory", Want: "at least one *.yaml or *.yml file"}
 	}
 	return names, nil
+}
+
+// inFolder returns what is in name, if that is a folder.
+func inFolder(files fs.FS, name string) (entries []fs.DirEntry, folder bool, fault *Fault) {
+	info, err := fs.Stat(files, name)
+	if err == nil && info.IsDir() {
+		folder = true
+		entries, err = fs.ReadDir(files, name)
+	}
+	if err != nil {
+		return nil, folder, unreadable(name, err)
+	}
+	return entries, folder, nil
 }
 
 // isPolicy says that a directory's entry is to be read: a regular file, or one
@@ -118,16 +127,12 @@ func unreadable(name string, err error) *Fault {
 // expand returns name itself or, for a directory, all files in it and within.
 // None is no fault.
 func (r *Ratelimit) expand(files fs.FS, name string) ([]string, *Fault) {
-	info, err := fs.Stat(files, name)
-	if err != nil {
-		return nil, unreadable(name, err)
-	}
-	if !info.IsDir() {
+	entries, folder, fault := inFolder(files, name)
+	switch {
+	case fault != nil:
+		return nil, fault
+	case !folder:
 		return []string{name}, nil
-	}
-	entries, err := fs.ReadDir(files, name)
-	if err != nil {
-		return nil, unreadable(name, err)
 	}
 	var names []string
 	for _, e := range entries {
