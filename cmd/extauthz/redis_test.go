@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +35,55 @@ func TestServeOnRedis(t *testing.T) {
 			t.Errorf("the log has the password: %s", r.log.lines("hunter2"))
 		}
 	}
+}
+
+// A store that is slow to answer the first time, as where all starts at once, is
+// no store that is away.
+func TestServeOnSlowRedis(t *testing.T) {
+	t.Parallel()
+	redis := servers.Start(t, servers.Redis, servers.Options{})
+	p := start(t, "--policy", policyFile(t, limited(2)), "--redis-url", "redis://"+lateTo(t, redis.Addr), "--store-deadline", "300ms")
+	if got := p.log.lines("does not answer"); len(got) != 0 {
+		t.Errorf("the log has %q, want no word of a store that does not answer", got)
+	}
+}
+
+// lateTo relays to addr, but for the first connection, which nobody answers.
+func lateTo(t *testing.T, addr string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for first := true; ; first = false {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			if !first {
+				go relay(conn, addr)
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// relay passes on what two sides say, until one of them ends.
+func relay(conn net.Conn, addr string) {
+	defer conn.Close()
+	far, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	go func() {
+		_, _ = io.Copy(far, conn)
+		_ = far.Close()
+	}()
+	_, _ = io.Copy(conn, far)
 }
 
 // A store that is away does not keep it from serving: on_error decides, and

@@ -111,7 +111,7 @@ func (s *stores) look(ctx context.Context, log *slog.Logger) {
 	if s.redis == nil {
 		return
 	}
-	if err := s.redis.Ping(ctx); err != nil {
+	if err := s.firstPing(ctx); err != nil {
 		log.Warn("the store does not answer, until it does each rule's on_error decides", "store", config.Redis, "cause", limiter.Cause(err), "error", err)
 		return
 	}
@@ -121,6 +121,19 @@ func (s *stores) look(ctx context.Context, log *slog.Logger) {
 	}
 	for _, w := range warnings {
 		log.Warn("the store is not set up to be exact", "store", config.Redis, "detail", w)
+	}
+}
+
+// firstPing is patient for a second with a store that is slow to answer, as the
+// first connection may be where everything starts at once.
+func (s *stores) firstPing(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for {
+		err := s.redis.Ping(ctx)
+		if err == nil || limiter.Cause(err) != "timeout" || ctx.Err() != nil {
+			return err
+		}
 	}
 }
 
