@@ -7,7 +7,9 @@ import (
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/policy"
@@ -24,7 +26,12 @@ func (c *Client) policies(resources []*anypb.Any) (policies []*policy.Policy, ba
 			faults = append(faults, fmt.Sprintf("resources[%d]: %v", i, err))
 			continue
 		}
-		spec := specOf(config)
+		spec, err := specOf(config)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("%s: %v", spec.File, err))
+			bad[spec.Domain] = true
+			continue
+		}
 		spec.OnError = c.opts.OnError
 		at := slices.IndexFunc(specs, func(s policy.Spec) bool { return s.Domain == spec.Domain })
 		switch {
@@ -56,28 +63,33 @@ func faultText(f policy.Fault) string {
 	return fmt.Sprintf("%s: %s: found %s, want %s", f.File, f.Path, f.Found, f.Want)
 }
 
-func specOf(c *ratelimitv3.RateLimitConfig) policy.Spec {
+func specOf(c *ratelimitv3.RateLimitConfig) (policy.Spec, error) {
 	name := c.GetName()
 	if name == "" {
 		name = c.GetDomain()
 	}
-	return policy.Spec{File: "xds:" + name, Domain: c.GetDomain(), Tree: nodesOf(c.GetDescriptors())}
+	tree, err := nodesOf(c.GetDescriptors())
+	return policy.Spec{File: "xds:" + name, Domain: c.GetDomain(), Tree: tree}, err
 }
 
-// nodesOf is never nil.
-func nodesOf(ds []*ratelimitv3.RateLimitDescriptor) []policy.NodeSpec {
+// nodesOf is never nil without an error.
+func nodesOf(ds []*ratelimitv3.RateLimitDescriptor) ([]policy.NodeSpec, error) {
 	nodes := make([]policy.NodeSpec, len(ds))
 	for i, d := range ds {
-		n := policy.NodeSpec{
-			Key: d.GetKey(), Value: d.GetValue(), Children: nodesOf(d.GetDescriptors()),
-			Shadow: d.GetShadowMode(), Detailed: d.GetDetailedMetric(), Quota: quotaMode(d),
+		n := policy.NodeSpec{Key: d.GetKey(), Value: d.GetValue(), Shadow: d.GetShadowMode(), Detailed: d.GetDetailedMetric()}
+		var err error
+		if n.Children, err = nodesOf(d.GetDescriptors()); err == nil {
+			err = more(&n, d)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("descriptors[%d]: %w", i, err)
 		}
 		if l := d.GetRateLimit(); l != nil {
 			limitOf(&n, l)
 		}
 		nodes[i] = n
 	}
-	return nodes
+	return nodes, nil
 }
 
 func limitOf(n *policy.NodeSpec, l *ratelimitv3.RateLimitPolicy) {
@@ -100,26 +112,37 @@ var periods = map[int32]time.Duration{
 	4: bucket.Day.Nominal(), 5: bucket.Month.Nominal(), 6: bucket.Year.Nominal(), 7: bucket.Week.Nominal(),
 }
 
-// quotaField is the number of quota_mode, which the generated code does not
+// The numbers of quota_mode and of metadata, which the generated code does not
 // know.
-const quotaField = 7
+const (
+	quotaField    = 7
+	metadataField = 8
+)
 
-func quotaMode(d *ratelimitv3.RateLimitDescriptor) bool {
-	quota := false
+// more reads into n what the generated code does not know of d.
+func more(n *policy.NodeSpec, d *ratelimitv3.RateLimitDescriptor) error {
+	var text []byte
 	for b := d.ProtoReflect().GetUnknown(); len(b) > 0; {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return quota
+		number, kind, size := protowire.ConsumeTag(b)
+		value := b[size:] // the message was read, so that all of it is well-formed
+		length := protowire.ConsumeFieldValue(number, kind, value)
+		switch {
+		case number == quotaField && kind == protowire.VarintType:
+			v, _ := protowire.ConsumeVarint(value)
+			n.Quota = v != 0
+		case number == metadataField && kind == protowire.BytesType:
+			v, _ := protowire.ConsumeBytes(value)
+			text = append(text, v...) // messages that follow each other are one
 		}
-		b = b[n:]
-		if n = protowire.ConsumeFieldValue(number, kind, b); n < 0 {
-			return quota
-		}
-		if number == quotaField && kind == protowire.VarintType {
-			v, _ := protowire.ConsumeVarint(b)
-			quota = v != 0
-		}
-		b = b[n:]
+		b = value[length:]
 	}
-	return quota
+	if text == nil {
+		return nil
+	}
+	metadata := new(structpb.Struct)
+	if err := proto.Unmarshal(text, metadata); err != nil {
+		return fmt.Errorf("read metadata: %w", err)
+	}
+	n.Metadata = metadata.AsMap()
+	return nil
 }

@@ -18,8 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/sluice-mesh/sluice/internal/xds"
+	"github.com/sluice-mesh/sluice/pkg/descriptors"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
@@ -205,6 +208,51 @@ func TestClientReads(t *testing.T) {
 		"d.q: unit=SECOND requests_per_unit=1, shadow_mode: false, quota_mode: true",
 		"d.u: unlimited",
 		"d.w_a*: unit=DAY requests_per_unit=3, shadow_mode: false, quota_mode: false")
+}
+
+// What a rule says of itself comes back with answers, and what cannot be read
+// of it is refused.
+func TestClientReadsMetadata(t *testing.T) {
+	t.Parallel()
+	said, err := structpb.NewStruct(map[string]any{"team": "a", "level": 2.0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := proto.Marshal(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := make(chan *policy.Set, 10)
+	m := manage(t, "127.0.0.1:0")
+	good, bad := domain("good", 2, 5), domain("bad", 2, 5)
+	add := func(c *ratelimitv3.RateLimitConfig, text []byte) {
+		c.Descriptors[0].ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 8, protowire.BytesType), text))
+	}
+	add(good, text)
+	add(bad, []byte{0xff})
+	m.say(t, good, bad)
+	c, err := xds.New(xds.Options{Server: m.addr, NodeID: "node", Update: func(s *policy.Set, err error) {
+		if err == nil || !strings.Contains(err.Error(), "xds:r-bad: descriptors[0]: read metadata") {
+			t.Errorf("Update(%v), want an error of r-bad's metadata", err)
+		}
+		sets <- s
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	select {
+	case s := <-sets:
+		applied := s.Domain("good").ForDescriptor(descriptors.Descriptor{{Key: "a", Value: "x"}})
+		if diff := cmp.Diff(said.AsMap(), applied[0].Rule.Leaf.Metadata); diff != "" || s.Domain("bad") != nil {
+			t.Errorf("bad = %v, want none; metadata (-want +got):\n%s", s.Domain("bad"), diff)
+		}
+	case <-time.After(patience):
+		t.Fatal("no update")
+	}
 }
 
 func TestClientMerges(t *testing.T) {
