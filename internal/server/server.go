@@ -36,9 +36,12 @@ type Options struct {
 	// MaxConnectionAge is how long a connection lives before its client is
 	// asked to open another. 0 is for ever.
 	MaxConnectionAge time.Duration
-	MaxMessageSize   int    // bytes of a request; 0 means 4 MiB
-	MaxStreams       uint32 // of one connection; 0 means no bound
-	MaxHeaderSize    uint32 // bytes of a request's headers, as HTTP/2 counts them; 0 means 16 MiB
+	// AgeGrace is how long requests may go on when that time is up. 0 means
+	// 30s.
+	AgeGrace       time.Duration
+	MaxMessageSize int    // bytes of a request; 0 means 4 MiB
+	MaxStreams     uint32 // of one connection; 0 means no bound
+	MaxHeaderSize  uint32 // bytes of a request's headers, as HTTP/2 counts them; 0 means 16 MiB
 	// TLS is how connections are encrypted; nil leaves them in plain text.
 	TLS *tls.Config
 	// Refused is called for each TLS handshake that failed, with one of a few
@@ -101,13 +104,16 @@ func (o *Options) fill() {
 	if o.Ready == nil {
 		o.Ready = func(context.Context) bool { return true }
 	}
+	if o.AgeGrace == 0 {
+		o.AgeGrace = ageGrace
+	}
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
 }
 
 const (
-	// ageGrace is how long requests may go on when a connection's time is up.
+	// ageGrace is Options.AgeGrace where nothing is said.
 	ageGrace = 30 * time.Second
 	// minPing is the shortest time between a client's pings. Proxies ping much
 	// more often than the five minutes that are grpc's own default, and would
@@ -122,7 +128,7 @@ const (
 )
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
-	alive := keepalive.ServerParameters{MaxConnectionAge: s.opts.MaxConnectionAge, MaxConnectionAgeGrace: ageGrace}
+	alive := keepalive.ServerParameters{MaxConnectionAge: s.opts.MaxConnectionAge, MaxConnectionAgeGrace: s.opts.AgeGrace}
 	opts := []grpc.ServerOption{
 		grpc.KeepaliveParams(alive),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),

@@ -20,6 +20,9 @@ type Options struct {
 	// Counters returns all counters by name. What was added to one since the
 	// last time is sent.
 	Counters func() map[string]uint64
+	// Gauges returns what goes up and down, by name; it is sent as it is. nil
+	// is none.
+	Gauges func() map[string]int64
 	// Every is the time between two sendings. 0 means 10s.
 	Every time.Duration
 	Tags  []string
@@ -37,6 +40,9 @@ type Sender struct {
 func New(o Options) (*Sender, error) {
 	if o.Counters == nil {
 		return nil, errors.New("statsd: Options.Counters is required")
+	}
+	if o.Gauges == nil {
+		o.Gauges = func() map[string]int64 { return nil }
 	}
 	if o.Every == 0 {
 		o.Every = 10 * time.Second
@@ -75,6 +81,9 @@ func (s *Sender) send() {
 			_ = s.client.Count(name, int64(added), nil, 1) // a failure is the stream's to tell
 		}
 		s.sent[name] = n
+	}
+	for name, n := range s.opts.Gauges() {
+		_ = s.client.Gauge(name, float64(n), nil, 1) // as above
 	}
 	_ = s.client.Flush() // as above
 }

@@ -59,6 +59,7 @@ func TestSender(t *testing.T) {
 	s, err := statsd.New(statsd.Options{
 		Addr: l.Addr().String(), Every: 10 * time.Millisecond, Tags: []string{"env:test"},
 		Counters: func() map[string]uint64 { return map[string]uint64{"a.total": n.Load(), "a.none": 0} },
+		Gauges:   func() map[string]int64 { return map[string]int64{"a.open": 3} },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func TestSender(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); s.Run(ctx) }()
 	s.Took("a.time", 1500*time.Microsecond)
-	if diff := cmp.Diff([]string{"a.time:1.500000|ms|#env:test", "a.total:5|c|#env:test"}, lines(t, l, 2)); diff != "" {
+	if diff := cmp.Diff([]string{"a.time:1.500000|ms|#env:test", "a.total:5|c|#env:test"}, lines(t, l, 3)[1:]); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
 	// The connection is closed: what was sent to it since is lost, and another is made.

@@ -25,6 +25,8 @@ type Result struct {
 	// Allowed says that the bucket has room for the cost. Whether it was
 	// charged depends on the other buckets of the same call.
 	Allowed bool
+	// Remembered says that this is a denial that was not asked for again.
+	Remembered bool
 	// Limit is the place in Limits of the one that decided: when denied the
 	// one with the longest wait, when allowed the one with the fewest tokens
 	// left, then the longest to full, then the first.

@@ -144,6 +144,7 @@ func TestLaws(t *testing.T) {
 				time.Sleep(time.Duration(random.Int64N(random.Int64N(80_000)+1)) * time.Microsecond)
 				charges := requestOf(random, sets)
 				want, got := take(t, plain, charges...), take(t, c, charges...)
+				got[0].Remembered = false // which is all that may differ
 				if len(charges) > 1 {
 					if passes(charges, want) != passes(charges, got) {
 						t.Fatalf("seed %d, request %d: Take(%+v) = %+v, without a cache %+v", seed, i, charges, got, want)

@@ -39,6 +39,7 @@ func (s *shard) answer(request []byte, now time.Time, results []bucket.Result) b
 	}
 	passed := max(now.Sub(d.told), 0).Truncate(tick) // the store may have decided as late as it was told
 	for i, r := range d.results {
+		r.Remembered = !r.Allowed
 		r.FullIn = max(r.FullIn-passed, 0)
 		if r.RetryAfter != bucket.Never {
 			r.RetryAfter = max(r.RetryAfter-passed, 0)

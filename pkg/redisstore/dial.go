@@ -24,15 +24,16 @@ type dialer struct {
 	dial   dial
 	places int64
 	stop   <-chan struct{} // ends what is made again and again
+	made   *atomic.Int64   // counts the connections
 	failed atomic.Int64
 }
 
-// persistent has c dial as a dialer does, until stop is closed.
-func persistent(c *redis.Options, stop <-chan struct{}) {
+// persistent has c dial as a dialer of n does.
+func persistent(c *redis.Options, n *nodes) {
 	if c.PoolSize == 0 {
 		c.PoolSize = 10 * runtime.GOMAXPROCS(0)
 	}
-	d := &dialer{dial: redis.NewDialer(c), places: int64(c.PoolSize), stop: stop}
+	d := &dialer{dial: redis.NewDialer(c), places: int64(c.PoolSize), stop: n.stop, made: &n.made}
 	c.Dialer = d.Dial
 }
 
@@ -42,10 +43,11 @@ func (d *dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	for {
 		conn, err := d.dial(ctx, network, addr)
 		switch {
-		case err == nil && gaveUp:
-			d.failed.Store(0)
-			return conn, nil
 		case err == nil:
+			d.made.Add(1)
+			if gaveUp {
+				d.failed.Store(0)
+			}
 			return conn, nil
 		case !gaveUp:
 			d.failed.Add(1)

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
@@ -37,7 +38,7 @@ func (s *Store) TakeAndUndo(ctx context.Context, charges []bucket.Charge, meanwh
 
 // Redialer dials as the pool of a server does that has so many places.
 func Redialer(places int64, stop <-chan struct{}, f dial) dial {
-	return (&dialer{dial: f, places: places, stop: stop}).Dial
+	return (&dialer{dial: f, places: places, stop: stop, made: new(atomic.Int64)}).Dial
 }
 
 // Waiting is how many requests wait for a lane, and how many lanes are busy.

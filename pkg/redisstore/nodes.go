@@ -38,6 +38,7 @@ type nodes struct {
 	closed  bool
 	wait    sync.WaitGroup // for what runs beside
 	stop    chan struct{}
+	made    atomic.Int64 // connections, ever
 }
 
 // A node is a server that is or was one of the view.
@@ -250,6 +251,17 @@ func (n *nodes) each(ctx context.Context, f func(*redis.Client) error) error {
 		}
 	}
 	return nil
+}
+
+// connections returns how many there are, and how many there ever were.
+func (n *nodes) connections() (open, made int64) {
+	made = n.made.Load() // first: one that is made meanwhile is not to seem closed
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, at := range n.clients {
+		open += int64(at.client.PoolStats().TotalConns)
+	}
+	return open, max(made, open)
 }
 
 func (n *nodes) close() error {

@@ -143,3 +143,7 @@ func evicts(ctx context.Context, c *redis.Client) (string, error) {
 	}
 	return fmt.Sprintf("maxmemory-policy is %q, which drops buckets when memory is short, and a dropped bucket is full; want noeviction", policy), nil
 }
+
+// Connections returns how many there are to the servers that keep buckets, and
+// how many there ever were.
+func (s *Store) Connections() (open, made int64) { return s.nodes.connections() }

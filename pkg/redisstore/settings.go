@@ -63,11 +63,11 @@ func (o Options) client(a address, addr string) *redis.Options {
 	return c
 }
 
-// server is client for one that keeps buckets, until stop is closed.
-func (o Options) server(a address, addr string, stop <-chan struct{}) *redis.Options {
+// server is client for one that keeps buckets, of n.
+func (o Options) server(a address, addr string, n *nodes) *redis.Options {
 	c := o.client(a, addr)
 	c.Username, c.Password, c.DB = a.username, a.password, a.db
-	persistent(c, stop)
+	persistent(c, n)
 	return c
 }
 
@@ -94,7 +94,7 @@ func (o Options) tls(addr string) *tls.Config {
 // to be done.
 func (o Options) nodes(a address, serve func(*node, *batch)) *nodes {
 	n := &nodes{serve: serve, clients: map[string]*node{}, stop: make(chan struct{})}
-	n.options = func(addr string) *redis.Options { return o.server(a, addr, n.stop) }
+	n.options = func(addr string) *redis.Options { return o.server(a, addr, n) }
 	n.source = o.source(a, n)
 	switch a.scheme {
 	case clustered:

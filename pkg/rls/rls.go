@@ -36,6 +36,9 @@ type Options struct {
 	// Asked is called for each request with how long the answer took, and the
 	// error that it was. It may be nil.
 	Asked func(time.Duration, error)
+	// Strayed is called for each request of a domain that no policy has, with
+	// the number of its descriptors. It may be nil.
+	Strayed func(domain string, descriptors int)
 }
 
 // A Server answers ShouldRateLimit. It is safe for concurrent use.
@@ -112,7 +115,7 @@ func (s *Server) write(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte
 		return nil, status.Error(codes.Unavailable, "no rate limit configuration loaded")
 	}
 	m, ends := s.match(set.Domain(req.GetDomain()), req)
-	d := s.decide(ctx, req.GetDomain(), m, ends)
+	d := s.decide(ctx, req, m, ends)
 	if d.Reason == limiter.Canceled {
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
@@ -149,9 +152,12 @@ func check(req *rlsv3.RateLimitRequest) error {
 	return nil
 }
 
-func (s *Server) decide(ctx context.Context, domain string, m policy.Match, ends []int) limiter.Decision {
+func (s *Server) decide(ctx context.Context, req *rlsv3.RateLimitRequest, m policy.Match, ends []int) limiter.Decision {
 	if ends == nil {
-		return s.opts.Limiter.Unknown(ctx, domain)
+		if s.opts.Strayed != nil {
+			s.opts.Strayed(req.GetDomain(), len(req.GetDescriptors()))
+		}
+		return s.opts.Limiter.Unknown(ctx, req.GetDomain())
 	}
 	return s.opts.Limiter.Decide(ctx, m)
 }
