@@ -69,6 +69,9 @@ func ratelimitSettings(s ratelimit.Settings) (config.Settings, error) {
 	c.LogLevel, c.LogFormat = s.LogLevel, s.LogFormat
 	c.GRPCAddr, c.HTTPAddr, c.AdminAddr = s.Addresses()
 	c.MaxConnectionAge, c.Reflection = s.MaxConnectionAge, false
+	if s.LocalCache != nil {
+		c.DenyCache = config.Bytes(*s.LocalCache)
+	}
 	c.KeyPrefix = s.KeyPrefix + c.KeyPrefix
 	if s.ServerTLS {
 		c.GRPCTLSCert, c.GRPCTLSKey, c.GRPCTLSClientCA = s.ServerTLSCert, s.ServerTLSKey, s.ClientTLSCACert
@@ -125,6 +128,10 @@ func serveRatelimit(ctx context.Context, s ratelimit.Settings, settings config.S
 		return err
 	}
 	defer r.stores.close(log)
+	r.seen.denials.Store(r.stores.denials)
+	if r.stores.redis != nil {
+		r.stats.Connections = r.stores.redis.Connections
+	}
 	if r.door, err = r.newDoor(); err != nil {
 		return err
 	}
@@ -154,7 +161,7 @@ func (r *ratelimitServer) newDoor() (*rls.Server, error) {
 	if r.said.Headers {
 		m.Headers = &rls.HeaderNames{Limit: r.said.LimitHeader, Remaining: r.said.Remaining, Reset: r.said.Reset}
 	}
-	door, err := rls.New(rls.Options{Policies: r.limits.set, Limiter: l, Manner: m, Asked: r.stats.Asked})
+	door, err := rls.New(rls.Options{Policies: r.limits.set, Limiter: l, Manner: m, Asked: r.stats.Asked, Strayed: r.stats.Strayed})
 	if err != nil {
 		return nil, fmt.Errorf("make the rate limit door: %w", err)
 	}
@@ -213,6 +220,7 @@ func (r *ratelimitServer) newServer(ctx context.Context) *server.Server {
 	o := grpcOptions(r.settings, &r.tls.grpc)
 	o.Services = []server.Service{server.RateLimit(r.door), {Name: healthName, Register: nothing}}
 	o.Ready = func(asked context.Context) bool { return r.healthy(asked, ctx.Err() != nil) == nil }
+	o.AgeGrace = r.said.ConnectionAgeGrace
 	o.Log, o.Panicked = r.log, r.seen.metrics.Panicked
 	return server.New(o)
 }

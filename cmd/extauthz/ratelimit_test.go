@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -228,6 +229,22 @@ func TestRatelimitRedis(t *testing.T) {
 	}
 	if text, _ := a.log.read(); strings.Contains(text, "s3cret") {
 		t.Error("the log shows the password of Redis")
+	}
+	if _, err := a.ask(t, "nobody's", "a", "x"); err != nil {
+		t.Errorf("ShouldRateLimit() of an unknown domain = %v, want an answer", err)
+	}
+	for _, want := range []string{
+		"ratelimit.service.rate_limit.one.a.over_limit_with_local_cache: [1-9]",
+		"ratelimit.service.rate_limit.nobody's.domain_not_found: 1\n",
+		"ratelimit.redis_pool.cx_active: [1-9]", "ratelimit.redis_pool.cx_total: [1-9]",
+	} {
+		eventually(t, want, func() bool {
+			if _, err := a.ask(t, "one", "a", "x"); err != nil {
+				t.Fatal(err)
+			}
+			_, body := fetch(t, a.debug+"/stats", "")
+			return regexp.MustCompile(want).MatchString(body)
+		})
 	}
 	redis.Kill()
 	if code, _ := fetch(t, a.http+"/healthcheck", ""); code != 500 {

@@ -86,6 +86,9 @@ func (r *ratelimitServer) statistics(w http.ResponseWriter, _ *http.Request) {
 	for name, n := range counters {
 		lines = append(lines, fmt.Sprintf("%s: %d\n", name, n))
 	}
+	for name, n := range r.stats.Gauges() {
+		lines = append(lines, fmt.Sprintf("%s: %d\n", name, n))
+	}
 	slices.Sort(lines)
 	fmt.Fprint(w, strings.Join(lines, ""))
 }
@@ -104,7 +107,7 @@ func (r *ratelimitServer) newSender() error {
 	}
 	s, err := statsd.New(statsd.Options{
 		Addr: net.JoinHostPort(r.said.StatsdHost, strconv.Itoa(r.said.StatsdPort)), Every: r.said.FlushInterval, Tags: r.said.ExtraTags,
-		Counters: r.stats.Counters, Log: r.log,
+		Counters: r.stats.Counters, Gauges: r.stats.Gauges, Log: r.log,
 	})
 	if err != nil {
 		return err

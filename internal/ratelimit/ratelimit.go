@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type Settings struct {
 	Port, GRPCPort, DebugPort int
 	GRPCUDS                   string
 	MaxConnectionAge          time.Duration
+	ConnectionAgeGrace        time.Duration
 	ServerTLS                 bool
 	ServerTLSCert             string
 	ServerTLSKey              string
@@ -45,7 +47,10 @@ type Settings struct {
 	// Redis is nil where buckets are kept in memory.
 	Redis     *Redis
 	KeyPrefix string
-	OnError   policy.OnError
+	// LocalCache is the most memory for denials that are remembered; nil where
+	// nothing is said.
+	LocalCache *int64
+	OnError    policy.OnError
 
 	Shadow, Quota bool
 	Metadata      bool
@@ -63,6 +68,8 @@ type Settings struct {
 	PrometheusAddr string
 	PrometheusPath string
 	NearLimitRatio float64
+
+	statsDisabled bool
 }
 
 // XDSServer is where limits come from over xDS.
@@ -151,8 +158,15 @@ func (l *loader) fault(name, found, want string) {
 }
 
 func (l *loader) read(v variable, value string) {
-	if v.unneeded != "" {
+	switch {
+	case v.unneeded != "":
 		l.note(v.name, v.unneeded)
+		return
+	case v.missing != "" && isFalse(value):
+		l.note(v.name, "it is as if it were not set: "+v.missing)
+		return
+	case v.missing != "":
+		l.warning(v.name, v.missing)
 		return
 	}
 	if want := v.into(l, value); want != "" {
@@ -164,6 +178,11 @@ func (l *loader) read(v variable, value string) {
 	}
 }
 
+func isFalse(value string) bool {
+	b, err := strconv.ParseBool(value)
+	return err == nil && !b
+}
+
 // finish makes of the single variables what they mean together.
 func (l *loader) finish() {
 	l.finishRedis()
@@ -171,7 +190,7 @@ func (l *loader) finish() {
 	if l.s.Prometheus && !said {
 		l.s.Statsd = false
 	}
-	if l.values["DISABLE_STATS"] == "true" {
+	if l.s.statsDisabled {
 		l.s.Statsd, l.s.Prometheus = false, false
 	}
 	if l.s.ServerTLS && (l.s.ServerTLSCert == "" || l.s.ServerTLSKey == "") {

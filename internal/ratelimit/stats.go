@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,10 +21,13 @@ const (
 	NearLimit
 	WithinLimit
 	ShadowMode
+	// OverLimitWithLocalCache are those over the limit that are known of
+	// without asking the store.
+	OverLimitWithLocalCache
 	Kinds
 )
 
-var kinds = [Kinds]string{"total_hits", "over_limit", "near_limit", "within_limit", "shadow_mode"}
+var kinds = [Kinds]string{"total_hits", "over_limit", "near_limit", "within_limit", "shadow_mode", "over_limit_with_local_cache"}
 
 // String returns the name that metrics have it by.
 func (k Kind) String() string { return kinds[k] }
@@ -34,6 +38,13 @@ type Limit struct{ Domain, Way string }
 
 // Numbers are those of one limit.
 type Numbers [Kinds]atomic.Uint64
+
+// maxDomains bounds the unknown domains that are told apart. They are Envoy's
+// words, and so may be those of anybody who reaches the port.
+const maxDomains = 1000
+
+// Other is what has taken the place of what is beyond a bound.
+const Other = "other"
 
 // maxLimits bounds the limits that are told apart, since detailed_metric and
 // value_to_metric let clients make them.
@@ -53,10 +64,17 @@ type Stats struct {
 	// Took is called for each request with the time that it took. It may be
 	// nil.
 	Took func(time.Duration)
+	// Connections returns how many there are to the store, and how many there
+	// ever were. nil is a store that has none.
+	Connections func() (open, made int64)
 
 	limits sync.Map // Limit to *Numbers
 	count  atomic.Int64
 	others Numbers // beyond maxLimits and maxWay
+
+	mu     sync.Mutex        // of what follows
+	strays map[string]uint64 // by domain
+	closed uint64            // connections
 
 	Requests          atomic.Uint64
 	RedisErrors       atomic.Uint64
@@ -96,6 +114,9 @@ func (s *Stats) observe(d *limiter.Decision, i int) {
 		n[NearLimit].Add(uint64(min(max(beyond, 0), a.Cost)))
 	default:
 		n[OverLimit].Add(hits)
+		if r.Remembered {
+			n[OverLimitWithLocalCache].Add(hits)
+		}
 		if a.Shadow {
 			n[ShadowMode].Add(hits)
 		}
@@ -140,6 +161,48 @@ func (s *Stats) Asked(took time.Duration, err error) {
 	}
 }
 
+// Strayed counts the descriptors of a request for a domain that there is not.
+func (s *Stats) Strayed(domain string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.strays[domain]; !known && len(s.strays) >= maxDomains {
+		domain = Other
+	}
+	if s.strays == nil {
+		s.strays = map[string]uint64{}
+	}
+	s.strays[strings.Clone(domain)] += uint64(n)
+}
+
+// Strays are the descriptors by domains that there are not, "other" for those
+// beyond a thousand.
+func (s *Stats) Strays() map[string]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.strays)
+}
+
+// Pool returns how many connections there are to the store, how many were
+// made, and how many of them closed. It may be called with Connections only.
+func (s *Stats) Pool() (open int64, made, closed uint64) {
+	open, n := s.Connections()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// One that has just been made is not yet open: what was told stays so.
+	s.closed = max(s.closed, uint64(n-open))
+	return open, uint64(n), s.closed
+}
+
+// Gauges are the numbers that go up and down, by the names that they have in
+// statsd.
+func (s *Stats) Gauges() map[string]int64 {
+	if s.Connections == nil {
+		return nil
+	}
+	open, _, _ := s.Pool()
+	return map[string]int64{"ratelimit.redis_pool.cx_active": open}
+}
+
 // Counters are all numbers by the names that they have in statsd.
 func (s *Stats) Counters() map[string]uint64 {
 	all := map[string]uint64{
@@ -150,9 +213,15 @@ func (s *Stats) Counters() map[string]uint64 {
 		"ratelimit.service.call.should_rate_limit.service_error": s.ServiceErrors.Load(),
 		"ratelimit_server.ShouldRateLimit.total_requests":        s.Requests.Load(),
 	}
+	for domain, n := range s.Strays() {
+		all["ratelimit.service.rate_limit."+plain(domain)+".domain_not_found"] += n
+	}
+	if s.Connections != nil {
+		_, all["ratelimit.redis_pool.cx_total"], all["ratelimit.redis_pool.cx_local_close"] = s.Pool()
+	}
 	s.Each(func(l Limit, n *Numbers) {
 		if l == (Limit{}) {
-			l = Limit{"other", "other"}
+			l = Limit{Other, Other}
 		}
 		for k := range Kinds {
 			all["ratelimit.service.rate_limit."+plain(l.Domain)+"."+plain(l.Way)+"."+k.String()] += n[k].Load()

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,16 +34,19 @@ func decision(t *testing.T, cost, left int64, allowed, shadow bool) limiter.Deci
 // Above 8 of 10 a request is near the limit.
 func TestStats(t *testing.T) {
 	t.Parallel()
+	remembered := decision(t, 3, 0, false, false)
+	remembered.Results[0].Remembered = true
 	for name, test := range map[string]struct {
 		d    limiter.Decision
-		want string // total, over, near, within, shadow
+		want string // total, over, near, within, shadow, remembered
 	}{
-		"within":               {decision(t, 1, 9, true, false), "1 0 0 1 0"},
-		"at the mark":          {decision(t, 8, 2, true, false), "8 0 0 8 0"},
-		"beyond it":            {decision(t, 1, 1, true, false), "1 0 1 1 0"},
-		"over it with one leg": {decision(t, 5, 1, true, false), "5 0 1 5 0"},
-		"over":                 {decision(t, 3, 0, false, false), "3 3 0 0 0"},
-		"over in shadow":       {decision(t, 3, 0, false, true), "3 3 0 0 3"},
+		"within":               {decision(t, 1, 9, true, false), "1 0 0 1 0 0"},
+		"at the mark":          {decision(t, 8, 2, true, false), "8 0 0 8 0 0"},
+		"beyond it":            {decision(t, 1, 1, true, false), "1 0 1 1 0 0"},
+		"over it with one leg": {decision(t, 5, 1, true, false), "5 0 1 5 0 0"},
+		"over":                 {decision(t, 3, 0, false, false), "3 3 0 0 0 0"},
+		"over, remembered":     {remembered, "3 3 0 0 0 3"},
+		"over in shadow":       {decision(t, 3, 0, false, true), "3 3 0 0 3 0"},
 	} {
 		s := &ratelimit.Stats{NearRatio: 0.8}
 		s.Observe(t.Context(), test.d)
@@ -68,10 +72,19 @@ func TestStatsOfRequests(t *testing.T) {
 	looked := decision(t, 0, 10, true, false)
 	s.Observe(t.Context(), looked) // a look counts nothing
 	s.Observe(t.Context(), limiter.Decision{Allowed: false, Err: errors.New("down")})
+	s.Strayed("nobody:s", 2)
+	s.Strayed("nobody:s", 1)
+	s.Connections = func() (int64, int64) { return 3, 5 }
+	if got := s.Gauges()["ratelimit.redis_pool.cx_active"]; got != 3 {
+		t.Errorf("Gauges() = %d open connections, want 3", got)
+	}
+	s.Counters()
+	s.Connections = func() (int64, int64) { return 4, 5 } // one was not yet counted as open
 	want := map[string]uint64{
 		"ratelimit.service.config_load_success": 0, "ratelimit.service.config_load_error": 0, "ratelimit.service.global_shadow_mode": 1,
 		"ratelimit.service.call.should_rate_limit.redis_error": 1, "ratelimit.service.call.should_rate_limit.service_error": 1,
-		"ratelimit_server.ShouldRateLimit.total_requests": 2,
+		"ratelimit_server.ShouldRateLimit.total_requests": 2, "ratelimit.service.rate_limit.nobody_s.domain_not_found": 3,
+		"ratelimit.redis_pool.cx_total": 5, "ratelimit.redis_pool.cx_local_close": 2,
 	}
 	if diff := cmp.Diff(want, s.Counters()); diff != "" {
 		t.Errorf("Counters() (-want +got):\n%s", diff)
@@ -95,6 +108,12 @@ func TestStatsAreBounded(t *testing.T) {
 		limits++
 		total += n[ratelimit.TotalHits].Load()
 	})
+	for i := range 1100 {
+		s.Strayed(fmt.Sprint(i), 1)
+	}
+	if strays := s.Strays(); len(strays) != 1001 || strays[ratelimit.Other] != 100 {
+		t.Errorf("Strays() of 1100 domains = %d of them, %d others, want 1001 and 100", len(strays), strays[ratelimit.Other])
+	}
 	if limits != 20_001 || total != 20_100 {
 		t.Errorf("Each() of 20100 limits = %d of them with %d hits, want 20001 with 20100", limits, total)
 	}

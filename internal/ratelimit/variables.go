@@ -18,6 +18,7 @@ type variable struct {
 	standard string // what it is where nothing is said
 	into     setter
 	unneeded string // why nothing comes of it
+	missing  string // what does not come of it, where it is asked for
 	secret   bool
 	empty    bool // an empty value is one
 }
@@ -104,7 +105,7 @@ func oneOf(of func(*Settings) *string, words ...string) setter {
 const (
 	noMemcache = "there is no memcache here: buckets are in Redis, or in memory"
 	noPipeline = "calls of Redis are gathered by themselves when they are many"
-	noSecond   = "all limits are in one Redis"
+	noSecond   = "there is no second Redis: limits of a second are in that of REDIS_URL, with all others"
 	noTracing  = "there is no tracing here"
 	noMapper   = "the metrics have the names and labels of the mapping that is built in"
 	noWaiting  = "it serves at once, and goes by SLUICE_ON_ERROR until Redis answers"
@@ -112,7 +113,7 @@ const (
 )
 
 // variables are all that are known, in the order in which they are read.
-var variables = slices.Concat(listeners, sources, sinks, limiters, redisVariables, unneeded())
+var variables = slices.Concat(listeners, sources, sinks, limiters, redisVariables, missing, unneeded())
 
 var listeners = []variable{
 	{name: "HOST", standard: "0.0.0.0", into: text(func(s *Settings) *string { return &s.Host })},
@@ -123,6 +124,7 @@ var listeners = []variable{
 	{name: "DEBUG_HOST", standard: "0.0.0.0", into: text(func(s *Settings) *string { return &s.DebugHost })},
 	{name: "DEBUG_PORT", standard: "6070", into: port(func(s *Settings) *int { return &s.DebugPort })},
 	{name: "GRPC_MAX_CONNECTION_AGE", standard: "24h", into: duration(func(s *Settings) *time.Duration { return &s.MaxConnectionAge })},
+	{name: "GRPC_MAX_CONNECTION_AGE_GRACE", standard: "1h", into: duration(func(s *Settings) *time.Duration { return &s.ConnectionAgeGrace })},
 	{name: "GRPC_SERVER_USE_TLS", into: truth(func(s *Settings) *bool { return &s.ServerTLS })},
 	{name: "GRPC_SERVER_TLS_CERT", into: text(func(s *Settings) *string { return &s.ServerTLSCert })},
 	{name: "GRPC_SERVER_TLS_KEY", into: text(func(s *Settings) *string { return &s.ServerTLSKey })},
@@ -212,7 +214,7 @@ var sinks = []variable{
 		slices.Sort(l.s.ExtraTags)
 		return ""
 	}},
-	{name: "DISABLE_STATS", into: truth(func(*Settings) *bool { return new(bool) })},
+	{name: "DISABLE_STATS", into: truth(func(s *Settings) *bool { return &s.statsDisabled })},
 	{name: "USE_PROMETHEUS", into: truth(func(s *Settings) *bool { return &s.Prometheus })},
 	{name: "PROMETHEUS_ADDR", standard: ":9090", into: text(func(s *Settings) *string { return &s.PrometheusAddr })},
 	{name: "PROMETHEUS_PATH", standard: "/metrics", into: text(func(s *Settings) *string { return &s.PrometheusPath })},
@@ -221,6 +223,14 @@ var sinks = []variable{
 
 var limiters = []variable{
 	{name: "CACHE_KEY_PREFIX", into: text(func(s *Settings) *string { return &s.KeyPrefix })},
+	{name: "LOCAL_CACHE_SIZE_IN_BYTES", into: func(l *loader, v string) string {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < 0 {
+			return "a number of bytes, or 0 for none"
+		}
+		l.s.LocalCache = &n
+		return ""
+	}},
 	{name: "SHADOW_MODE", into: truth(func(s *Settings) *bool { return &s.Shadow })},
 	{name: "QUOTA_MODE", into: truth(func(s *Settings) *bool { return &s.Quota })},
 	{name: "RESPONSE_DYNAMIC_METADATA", into: truth(func(s *Settings) *bool { return &s.Metadata })},
@@ -244,28 +254,34 @@ var limiters = []variable{
 	}},
 }
 
+// missing are variables of which nothing comes, though what they ask for would
+// be noticed.
+var missing = []variable{
+	{name: "REDIS_PERSECOND", missing: noSecond},
+	{name: "TRACING_ENABLED", missing: noTracing},
+	{name: "USE_DOG_STATSD", missing: "statistics are sent by statsd over TCP, with the names of envoyproxy/ratelimit and EXTRA_TAGS"},
+	{name: "USE_DOG_STATSD_MOGRIFIERS", missing: noMogrify},
+	{name: "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", missing: "response times are in seconds"},
+}
+
 // unneeded are variables that are known and of which nothing comes.
 func unneeded() []variable {
 	why := map[string][]string{
 		"buckets are dropped once they are full, and not at random":                 {"EXPIRATION_JITTER_MAX_SECONDS"},
 		"a denied request is never counted":                                         {"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"},
-		"denials are exact without a cache of that kind":                            {"LOCAL_CACHE_SIZE_IN_BYTES"},
 		"both a link that is swapped and files that change are seen":                {"RUNTIME_WATCH_ROOT"},
 		"it always starts, and answers with errors until a configuration is loaded": {"FORCE_START_WITHOUT_INITIAL_CONFIG"},
 		"whose certificates are asked for is in GRPC_CLIENT_TLS_CACERT":             {"GRPC_SERVER_TLS_CA_CERT"},
-		"connections that are too old have 30 seconds":                              {"GRPC_MAX_CONNECTION_AGE_GRACE"},
-		"response times are in seconds":                                             {"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS"},
-		noMapper:                                                                    {"PROMETHEUS_MAPPER_YAML"},
-		noMogrify:                                                                   {"USE_DOG_STATSD", "USE_DOG_STATSD_MOGRIFIER", "DOG_STATSD_MOGRIFIER"},
-		noPipeline:                                                                  {"REDIS_PIPELINE_WINDOW", "REDIS_PIPELINE_LIMIT", "REDIS_CLUSTER_PIPELINE_PARALLELISM", "REDIS_POOL_ON_EMPTY_BEHAVIOR"},
-		noWaiting:                                                                   {"REDIS_STARTUP_INITIAL_INTERVAL", "REDIS_STARTUP_MAX_INTERVAL", "REDIS_STARTUP_MAX_ELAPSED_TIME"},
-		noTracing:                                                                   {"TRACING_ENABLED", "TRACING_EXPORTER_PROTOCOL", "TRACING_SERVICE_NAME", "TRACING_SERVICE_NAMESPACE", "TRACING_SERVICE_INSTANCE_ID", "TRACING_SAMPLING_RATE"},
+		noMapper:   {"PROMETHEUS_MAPPER_YAML"},
+		noPipeline: {"REDIS_PIPELINE_WINDOW", "REDIS_PIPELINE_LIMIT", "REDIS_CLUSTER_PIPELINE_PARALLELISM", "REDIS_POOL_ON_EMPTY_BEHAVIOR"},
+		noWaiting:  {"REDIS_STARTUP_INITIAL_INTERVAL", "REDIS_STARTUP_MAX_INTERVAL", "REDIS_STARTUP_MAX_ELAPSED_TIME"},
+		noTracing:  {"TRACING_EXPORTER_PROTOCOL", "TRACING_SERVICE_NAME", "TRACING_SERVICE_NAMESPACE", "TRACING_SERVICE_INSTANCE_ID", "TRACING_SAMPLING_RATE"},
 		noMemcache: {
 			"MEMCACHE_HOST_PORT", "MEMCACHE_SRV", "MEMCACHE_SRV_REFRESH", "MEMCACHE_MAX_IDLE_CONNS", "MEMCACHE_TLS",
 			"MEMCACHE_TLS_CLIENT_CERT", "MEMCACHE_TLS_CLIENT_KEY", "MEMCACHE_TLS_CACERT", "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
 		},
 		noSecond: {
-			"REDIS_PERSECOND", "REDIS_PERSECOND_SOCKET_TYPE", "REDIS_PERSECOND_TYPE", "REDIS_PERSECOND_URL", "REDIS_PERSECOND_POOL_SIZE",
+			"REDIS_PERSECOND_SOCKET_TYPE", "REDIS_PERSECOND_TYPE", "REDIS_PERSECOND_URL", "REDIS_PERSECOND_POOL_SIZE",
 			"REDIS_PERSECOND_AUTH", "REDIS_PERSECOND_SENTINEL_AUTH", "REDIS_PERSECOND_TLS", "REDIS_PERSECOND_TIMEOUT", "REDIS_PERSECOND_PIPELINE_WINDOW",
 			"REDIS_PERSECOND_PIPELINE_LIMIT", "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM", "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
 		},
@@ -282,7 +298,7 @@ func unneeded() []variable {
 
 // families are what names begin with that are probably meant for us.
 var families = []string{
-	"CACHE_", "CONFIG_GRPC_XDS_", "CONFIG_TYPE", "DEBUG_", "EXPIRATION_", "GRPC_CLIENT_TLS_", "GRPC_MAX_", "GRPC_PORT", "GRPC_SERVER_", "GRPC_UDS",
+	"CACHE_", "CONFIG_GRPC_XDS_", "CONFIG_TYPE", "DEBUG_", "DOG_STATSD_", "EXPIRATION_", "GRPC_CLIENT_TLS_", "GRPC_MAX_", "GRPC_PORT", "GRPC_SERVER_", "GRPC_UDS",
 	"LIMIT_", "LOCAL_CACHE_", "MEMCACHE_", "MERGE_DOMAIN", "NEAR_LIMIT_", "PROMETHEUS_", "REDIS_", "RUNTIME_", "STATSD_", "STATS_", "TRACING_", "USE_",
 	"XDS_CLIENT_",
 }
@@ -299,6 +315,9 @@ func (l *loader) strangers(environ []string) {
 	}
 	for _, line := range environ {
 		name, _, _ := strings.Cut(line, "=")
+		if strings.HasPrefix(name, "OTEL_") {
+			l.note(name, noTracing)
+		}
 		ours := slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(name, f) })
 		if ours && !known[name] && !serviceVariable.MatchString(name) {
 			l.warning(name, fmt.Sprintf("no such variable is known%s", hint(name, known)))

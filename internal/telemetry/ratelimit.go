@@ -50,6 +50,9 @@ type place struct{ domain, key1, key2 string }
 func (r *Ratelimit) Collect(ch chan<- prometheus.Metric) {
 	sums := map[place]*[ratelimit.Kinds]uint64{}
 	r.stats.Each(func(l ratelimit.Limit, n *ratelimit.Numbers) {
+		if l == (ratelimit.Limit{}) {
+			l = ratelimit.Limit{Domain: ratelimit.Other, Way: ratelimit.Other}
+		}
 		p := place{domain: l.Domain}
 		p.key1, p.key2, _ = strings.Cut(l.Way, ".")
 		p.key2, _, _ = strings.Cut(p.key2, ".")
@@ -66,6 +69,15 @@ func (r *Ratelimit) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	s := r.stats
+	for domain, n := range s.Strays() {
+		send(ch, "ratelimit_service_rate_limit_domain_not_found", n, "domain", domain)
+	}
+	if s.Connections != nil {
+		open, made, closed := s.Pool()
+		ch <- prometheus.MustNewConstMetric(poolOpen, prometheus.GaugeValue, float64(open))
+		send(ch, "ratelimit_redis_pool_cx_total", made)
+		send(ch, "ratelimit_redis_pool_cx_local_close", closed)
+	}
 	send(ch, "ratelimit_service_should_rate_limit_error", s.RedisErrors.Load(), "err_type", "redis_error")
 	send(ch, "ratelimit_service_should_rate_limit_error", s.ServiceErrors.Load(), "err_type", "service_error")
 	send(ch, "ratelimit_service_total_requests", s.Requests.Load(), "grpc_method", "ShouldRateLimit")
@@ -73,6 +85,8 @@ func (r *Ratelimit) Collect(ch chan<- prometheus.Metric) {
 	send(ch, "ratelimit_service_config_load_error", s.ConfigLoadError.Load())
 	send(ch, "ratelimit_service_global_shadow_mode", s.GlobalShadow.Load())
 }
+
+var poolOpen = prometheus.NewDesc("ratelimit_redis_pool_cx_active", "Connections to Redis.", nil, nil)
 
 // send sends a counter with labels, name and value in turns. Those without a
 // value are left out.

@@ -26,6 +26,8 @@ func TestRatelimitNames(t *testing.T) {
 			Results: []bucket.Result{{Allowed: true}},
 		})
 	}
+	s.Strayed("nobody", 2)
+	s.Connections = func() (int64, int64) { return 3, 5 }
 	m := telemetry.NewRatelimit(s)
 	m.Took(time.Millisecond)
 	w := httptest.NewRecorder()
@@ -38,6 +40,10 @@ func TestRatelimitNames(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
+		`ratelimit_redis_pool_cx_active 3`,
+		`ratelimit_redis_pool_cx_local_close 2`,
+		`ratelimit_redis_pool_cx_total 5`,
+		`ratelimit_service_rate_limit_domain_not_found{domain="nobody"} 2`,
 		`ratelimit_service_rate_limit_total_hits{domain="d",key1="a_1"} 1`,
 		`ratelimit_service_rate_limit_total_hits{domain="d",key1="a_1",key2="b"} 3`,
 		`ratelimit_service_rate_limit_within_limit{domain="d",key1="a_1"} 1`,
