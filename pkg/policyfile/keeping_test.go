@@ -1,6 +1,9 @@
 package policyfile_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -49,4 +52,58 @@ func TestLoadKeeping(t *testing.T) {
 			t.Errorf("LoadKeeping(%s) = rules %q, want %q", name, got, test.want)
 		}
 	}
+}
+
+// What cannot even be looked at takes nothing from the rest, and neither does a
+// folder that is away.
+func TestLoadKeepingWhatCannotBeFound(t *testing.T) {
+	t.Parallel()
+	link := func(to, name string) func(string) error {
+		return func(dir string) error { return os.Symlink(to, filepath.Join(dir, name)) }
+	}
+	for name, test := range map[string]struct {
+		change func(dir string) error
+		fault  bool
+	}{
+		"a link to nothing":    {link("nowhere", ".#a.yaml"), true},
+		"a link to its folder": {link(".", "loop"), true},
+		"a link far up":        {link("../..", "in/up"), true},
+		"a link beside":        {link("a", "b"), true}, // a second file of one domain
+		"a file that is away": {func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "a")), link("nowhere", "a")(dir))
+		}, true},
+		"a folder that is away": {func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "in")), link("nowhere", "in")(dir))
+		}, true},
+		"all of it away": {func(dir string) error { return os.RemoveAll(dir) }, true},
+		"nothing":        {func(string) error { return nil }, false},
+	} {
+		dir := folder(t)
+		o := policyfile.Options{Paths: []string{dir + "/"}, Ratelimit: &policyfile.Ratelimit{}}
+		before, faults := policyfile.LoadKeeping(o, nil)
+		if faults.Err() != nil {
+			t.Fatal(faults.Err())
+		}
+		if err := test.change(dir); err != nil {
+			t.Fatal(err)
+		}
+		set, faults := policyfile.LoadKeeping(o, before)
+		if len(set.Policies()) != 2 || (faults.Err() != nil) != test.fault {
+			t.Errorf("LoadKeeping(%s) = %d domains and the faults %v, want both domains as they were, and faults: %v", name, len(set.Policies()), faults, test.fault)
+		}
+	}
+}
+
+// folder is one with a domain in it, and another in a folder of that.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "config")
+	text := func(domain string) []byte {
+		return []byte("domain: " + domain + "\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]\n")
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "in"), 0o700),
+		os.WriteFile(filepath.Join(dir, "a"), text("one"), 0o600), os.WriteFile(filepath.Join(dir, "in", "b"), text("two"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -2,6 +2,7 @@ package policyfile
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,12 +86,20 @@ func (l *loader) hurts(p *policy.Policy) bool {
 			continue
 		}
 		for _, d := range part.files {
-			if d.spec.Domain == p.Domain && !part.second || slices.Contains(strings.Split(p.File, fileSeparator), d.file) {
+			if d.spec.Domain == p.Domain && !part.second || d.had(p) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// had says that one of p's files is d's, or is in it where that is a directory.
+func (d *decoder) had(p *policy.Policy) bool {
+	dir := path.Clean(d.file)
+	return slices.ContainsFunc(strings.Split(p.File, fileSeparator), func(name string) bool {
+		return name == d.file || d.partial && (dir == "." || strings.HasPrefix(name, dir+"/"))
+	})
 }
 
 // stand has p stand in for what could not be read. Where its domain can be read

@@ -126,8 +126,7 @@ func (l *loader) set() (*policy.Set, Faults) {
 func (l *loader) read(name string) {
 	data, fault := read(l.files, name)
 	if fault != nil {
-		l.faults = append(l.faults, *fault)
-		l.order = append(l.order, &part{files: []*decoder{{file: name, partial: true}}})
+		l.miss(name, *fault)
 		return
 	}
 	d := decode(name, data, l.options.Ratelimit != nil)
@@ -135,6 +134,12 @@ func (l *loader) read(name string) {
 		d.spec.OnError = r.OnError
 	}
 	l.claim(d)
+}
+
+// miss notes a file, or a directory, that cannot be read.
+func (l *loader) miss(name string, fault Fault) {
+	l.faults = append(l.faults, fault)
+	l.order = append(l.order, &part{files: []*decoder{{file: name, partial: true}}})
 }
 
 // claim adds d to the part that it belongs to. No two files have one domain,

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -35,21 +36,21 @@ func (l *loader) list() []string {
 	}
 	var names []string
 	for _, p := range l.options.Paths {
-		more, fault := l.expand(p)
-		if fault != nil {
-			l.faults = append(l.faults, *fault)
-		}
-		names = append(names, more...)
+		names = append(names, l.expand(p)...)
 	}
 	return names
 }
 
 // expand returns name itself or, for a directory, the policy files in it.
-func (l *loader) expand(name string) ([]string, *Fault) {
-	if r := l.options.Ratelimit; r != nil {
-		return r.expand(l.files, name)
+func (l *loader) expand(name string) []string {
+	if l.options.Ratelimit != nil {
+		return l.within(name, nil)
 	}
-	return expand(l.files, name)
+	names, fault := expand(l.files, name)
+	if fault != nil {
+		l.faults = append(l.faults, *fault)
+	}
+	return names
 }
 
 func expand(files fs.FS, name string) ([]string, *Fault) {
@@ -124,28 +125,40 @@ func unreadable(name string, err error) *Fault {
 	return &Fault{File: name, Found: err.Error(), Want: "a file that can be read"}
 }
 
-// expand returns name itself or, for a directory, all files in it and within.
-// None is no fault.
-func (r *Ratelimit) expand(files fs.FS, name string) ([]string, *Fault) {
-	entries, folder, fault := inFolder(files, name)
-	switch {
-	case fault != nil:
-		return nil, fault
-	case !folder:
-		return []string{name}, nil
+// within returns name itself or, for a directory, all files in it and within.
+// None is no fault, and what cannot be read keeps nothing else from being read.
+// above are the directories that it is in.
+func (l *loader) within(name string, above []fs.FileInfo) (names []string) {
+	info, err := fs.Stat(l.files, name)
+	if err == nil && !info.IsDir() {
+		return []string{name}
 	}
-	var names []string
+	var entries []fs.DirEntry
+	if err == nil {
+		err = outside(info, above)
+	}
+	if err == nil {
+		entries, err = fs.ReadDir(l.files, name)
+	}
+	if err != nil {
+		l.miss(name, *unreadable(name, err))
+	}
 	for _, e := range entries {
-		if r.skips(e.Name()) {
-			continue
+		if !l.options.Ratelimit.skips(e.Name()) {
+			names = append(names, l.within(path.Join(name, e.Name()), append(above[:len(above):len(above)], info))...)
 		}
-		more, fault := r.expand(files, path.Join(name, e.Name()))
-		if fault != nil {
-			return nil, fault
-		}
-		names = append(names, more...)
 	}
-	return names, nil
+	return names
+}
+
+var errWithin = errors.New("a symbolic link to a directory that it is in")
+
+// outside says that a directory is none of above.
+func outside(info fs.FileInfo, above []fs.FileInfo) error {
+	if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
+		return errWithin
+	}
+	return nil
 }
 
 // skips says that an entry of a directory is not read.
