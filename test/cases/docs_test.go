@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sluice-mesh/sluice/pkg/policyfile"
 )
 
@@ -129,6 +131,34 @@ func TestPolicyReference(t *testing.T) {
 		if !regexp.MustCompile("`" + field + "[`:]").MatchString(reference) {
 			t.Errorf("docs/policy.md does not name the field %s", field)
 		}
+	}
+}
+
+var metricName = regexp.MustCompile(`"(sluice_[a-z_]+)"`)
+
+// There is no metric that docs/operating.md does not name, and it names none
+// that there is not.
+func TestMetricsReference(t *testing.T) {
+	t.Parallel()
+	sources, err := filepath.Glob(filepath.Join(root, "internal/telemetry/*.go"))
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("internal/telemetry has %d files, %v, want some", len(sources), err)
+	}
+	have := map[string]bool{}
+	for _, file := range sources {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range metricName.FindAllStringSubmatch(read(t, strings.TrimPrefix(filepath.ToSlash(file), root+"/")), -1) {
+			have[m[1]] = true
+		}
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`(sluice_[a-z_]+)[`{]").FindAllStringSubmatch(read(t, "docs/operating.md"), -1) {
+		named[m[1]] = true
+	}
+	if diff := cmp.Diff(have, named); diff != "" {
+		t.Errorf("docs/operating.md and the metrics differ, -metrics +docs:\n%s", diff)
 	}
 }
 
