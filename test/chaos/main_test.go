@@ -22,6 +22,7 @@ var (
 	// A busy machine is not to make the store late by itself.
 	deadline = flag.Duration("deadline", 250*time.Millisecond, "the store's deadline")
 	least    = flag.Int("least", 50, "requests of each kind while a fault lasts, at least")
+	keys     = flag.Int("keys", 80_000, "how many keys there are at least, where memory is looked at")
 	write    = flag.Bool("write", false, "write the figures into docs/reliability.md")
 )
 
