@@ -50,6 +50,8 @@ type Options struct {
 	Replicas int
 	// Args are further arguments, such as "--maxmemory", "10mb".
 	Args []string
+	// Env are variables, as KEY=VALUE, beside those of the test.
+	Env []string
 }
 
 // A Server is a running server. It ends with its test.
@@ -181,6 +183,7 @@ func (s *Server) mustStart(t testing.TB) {
 func (s *Server) start() error {
 	log := filepath.Join(s.dir, "log")
 	cmd := exec.Command(s.path, s.args(log)...)
+	cmd.Env = append(os.Environ(), s.options.Env...)
 	exited, err := run(cmd)
 	if err != nil {
 		return err
