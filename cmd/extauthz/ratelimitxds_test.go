@@ -55,9 +55,9 @@ func asEnvoyGateway(server string, redis *servers.Server, c *servers.Certificate
 	}
 }
 
-func dialByTLS(t *testing.T, target string, c *servers.Certificates) *grpc.ClientConn {
+func dialWith(t *testing.T, target string, c *tls.Config) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(credentials.NewTLS(c.Client())))
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(credentials.NewTLS(c)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestRatelimitOverXDS(t *testing.T) {
 	}
 	redis := servers.Start(t, servers.Redis, servers.Options{Certificates: c})
 	d := startRatelimit(t, asEnvoyGateway(manageByTLS(t, c, cache), redis, c)...)
-	d.conn = dialByTLS(t, d.grpc, c)
+	d.conn = dialWith(t, d.grpc, c.Client())
 	if code, _ := fetch(t, d.http+"/healthcheck", ""); code != 200 {
 		t.Errorf("GET /healthcheck = %d, want 200", code)
 	}
