@@ -175,6 +175,9 @@ func TestExplainWithToken(t *testing.T) {
 	if code, stdout, stderr := ran(append(args, "--admin-token-file", file), nil); code != exitOK || !strings.Contains(stdout, "api") {
 		t.Errorf("run(explain) = %d, %q, %q with the token, want the rule", code, stdout, stderr)
 	}
+	if code, stdout, stderr := ran(args, []string{"SLUICE_ADMIN_TOKEN_FILE=" + file}); code != exitOK || !strings.Contains(stdout, "api") {
+		t.Errorf("run(explain) = %d, %q, %q with the token by its variable, want the rule", code, stdout, stderr)
+	}
 	if code, _ := p.get(t, "/debug/pprof/"); code != http.StatusUnauthorized {
 		t.Errorf("GET /debug/pprof/ = %d, want %d", code, http.StatusUnauthorized)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func (o *explainOptions) explain(cmd *cobra.Command, environ []string, r explain
 	var err error
 	if o.server != "" {
 		r.Domain = domain
-		report, err = o.ask(cmd, r)
+		report, err = o.ask(cmd, environ, r)
 	} else {
 		report, err = explainHere(cmd, environ, r)
 	}
@@ -98,13 +99,14 @@ func (o *explainOptions) write(w io.Writer, report explain.Report) error {
 }
 
 // ask has the server that was named explain.
-func (o *explainOptions) ask(cmd *cobra.Command, r explain.Request) (explain.Report, error) {
+func (o *explainOptions) ask(cmd *cobra.Command, environ []string, r explain.Request) (explain.Report, error) {
 	s := explain.Server{Addr: o.server}
 	var err error
 	if s.TLS, err = o.tls.config(); err != nil {
 		return explain.Report{}, usageError{err}
 	}
-	if file := cmd.Flags().Lookup("admin-token-file").Value.String(); file != "" {
+	file := cmp.Or(cmd.Flags().Lookup("admin-token-file").Value.String(), variable(environ, "SLUICE_ADMIN_TOKEN_FILE"))
+	if file != "" {
 		token, err := config.Admin{AdminTokenFile: file}.AdminToken()
 		if err != nil {
 			return explain.Report{}, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,13 +59,17 @@ func (o *healthOptions) addFlags(flags *pflag.FlagSet, environ []string) {
 
 // servedAt is where serve would listen with the variables environ.
 func servedAt(environ []string) string {
-	addr := config.Default().GRPCAddr
+	return cmp.Or(variable(environ, "SLUICE_GRPC_ADDR"), config.Default().GRPCAddr)
+}
+
+// variable is the last value of name that is not empty.
+func variable(environ []string, name string) (last string) {
 	for _, line := range environ {
-		if value, ok := strings.CutPrefix(line, "SLUICE_GRPC_ADDR="); ok && value != "" {
-			addr = value
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			last = cmp.Or(value, last)
 		}
 	}
-	return addr
+	return last
 }
 
 // A healthReport is what was found out about a server. Status is UNKNOWN where

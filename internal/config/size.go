@@ -36,7 +36,7 @@ func (b *Bytes) Set(text string) error {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/int64(unit) {
-		return fmt.Errorf("%q is no size", text)
+		return fmt.Errorf("%q is no size, want one such as 64MiB", text)
 	}
 	*b = Bytes(n) * unit
 	return nil
