@@ -15,15 +15,38 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
-// policies compiles resources. bad are the domains of those that cannot be
-// used, and faults say why.
-func (c *Client) policies(resources []*anypb.Any) (policies []*policy.Policy, bad map[string]bool, faults []string) {
+// policies compiles resources: of each domain all, or none. faults say which
+// cannot be used, and why.
+func (c *Client) policies(resources []*anypb.Any) (policies []*policy.Policy, faults []string) {
+	specs, bad, faults := c.specs(resources)
+	for _, spec := range specs {
+		if bad[spec.Domain] {
+			continue
+		}
+		p, found := policy.Compile(spec, policy.Options{})
+		for _, f := range found {
+			if !f.Warning {
+				faults = append(faults, faultText(f))
+			}
+		}
+		if p != nil {
+			policies = append(policies, p)
+		}
+	}
+	return policies, faults
+}
+
+// specs reads resources, those of one domain as one where they are merged. bad
+// are domains of which something cannot be read. Where it cannot be known of
+// which, and resources are merged, there are no specs.
+func (c *Client) specs(resources []*anypb.Any) (specs []policy.Spec, bad map[string]bool, faults []string) {
 	bad = map[string]bool{}
-	var specs []policy.Spec
+	lost := false
 	for i, r := range resources {
 		config := new(ratelimitv3.RateLimitConfig)
 		if err := r.UnmarshalTo(config); err != nil {
 			faults = append(faults, fmt.Sprintf("resources[%d]: %v", i, err))
+			lost = c.opts.Merge
 			continue
 		}
 		spec, err := specOf(config)
@@ -43,20 +66,10 @@ func (c *Client) policies(resources []*anypb.Any) (policies []*policy.Policy, ba
 			faults = append(faults, fmt.Sprintf("%s: domain: found %q, which is %s's as well, want one resource a domain", spec.File, spec.Domain, specs[at].File))
 		}
 	}
-	for _, spec := range specs {
-		p, found := policy.Compile(spec, policy.Options{})
-		for _, f := range found {
-			if !f.Warning {
-				faults = append(faults, faultText(f))
-			}
-		}
-		if p == nil {
-			bad[spec.Domain] = true
-			continue
-		}
-		policies = append(policies, p)
+	if lost {
+		specs = nil
 	}
-	return policies, bad, faults
+	return specs, bad, faults
 }
 
 func faultText(f policy.Fault) string {

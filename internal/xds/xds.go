@@ -234,13 +234,14 @@ func (c *Client) connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient(c.opts.Server, options...)
 }
 
-// take makes a set of what came, with the policies in use for what cannot be
-// used. The error says what that is.
+// take makes a set of what came. Where something of it cannot be used, the
+// policies in use stay of all domains that it has not: one of them may be what
+// that was to be. The error says what that is.
 func (c *Client) take(resp *discoveryv3.DiscoveryResponse) error {
-	policies, bad, faults := c.policies(resp.GetResources())
+	policies, faults := c.policies(resp.GetResources())
 	for _, p := range c.set.Policies() {
 		same := func(q *policy.Policy) bool { return q.Domain == p.Domain }
-		if bad[p.Domain] && !slices.ContainsFunc(policies, same) {
+		if len(faults) > 0 && !slices.ContainsFunc(policies, same) {
 			policies = append(policies, p)
 		}
 	}

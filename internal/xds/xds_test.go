@@ -189,6 +189,43 @@ func TestClientAnswers(t *testing.T) {
 	wants(t, next(t, updates), "<nil>")
 }
 
+// A resource that cannot be used ends no domain's limits, whatever of it can be
+// read, and neither do those that it makes a domain with.
+func TestClientKeeps(t *testing.T) {
+	t.Parallel()
+	const one, two = "one.a: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false", "two.a: unit=HOUR requests_per_unit=7, shadow_mode: false, quota_mode: false"
+	const old, also = "two.a: unit=HOUR requests_per_unit=6, shadow_mode: false, quota_mode: false", "one.b: unit=HOUR requests_per_unit=1, shadow_mode: false, quota_mode: false"
+	beside := domain("one", 3, 1)
+	beside.Name, beside.Descriptors[0].Key = "r-also", "b"
+	for _, test := range map[string]struct {
+		spoil         func(*ratelimitv3.RateLimitConfig)
+		alone, merged []string // the rules after it; nil is not tried
+	}{
+		"no message":     {func(c *ratelimitv3.RateLimitConfig) { c.ProtoReflect().SetUnknown([]byte("\x0a\x05x")) }, []string{one, two}, []string{one, also, old}},
+		"no domain":      {func(c *ratelimitv3.RateLimitConfig) { c.Domain = "" }, []string{one, two}, nil},
+		"another domain": {func(c *ratelimitv3.RateLimitConfig) { c.Domain, c.Descriptors[0].Key = "three", "" }, []string{one, two}, nil},
+		"no key":         {func(c *ratelimitv3.RateLimitConfig) { c.Descriptors[0].Key = "" }, []string{one, two}, []string{one, also, two}},
+		"no metadata": {func(c *ratelimitv3.RateLimitConfig) {
+			c.GetDescriptors()[0].ProtoReflect().SetUnknown([]byte("\x42\x02\x0a\x05"))
+		}, []string{one, two}, []string{one, also, two}},
+	} {
+		after := func(merge bool, others ...*ratelimitv3.RateLimitConfig) update {
+			m := manage(t, "127.0.0.1:0")
+			m.say(t, append(others, domain("one", 2, 5), domain("two", 3, 6))...)
+			updates := follow(t, m, xds.Options{Merge: merge})
+			next(t, updates)
+			bad := domain("one", 2, 9)
+			test.spoil(bad)
+			m.say(t, append(others, bad, domain("two", 3, 7))...)
+			return next(t, updates)
+		}
+		wants(t, after(false), ": ", test.alone...)
+		if test.merged != nil {
+			wants(t, after(true, beside), ": ", test.merged...)
+		}
+	}
+}
+
 // All that a resource can say.
 func TestClientReads(t *testing.T) {
 	t.Parallel()
