@@ -94,6 +94,7 @@ func (e *explanation) descriptors(ctx context.Context, r Request) (Report, error
 		ends[i] = len(m.Applied)
 		e.report.addRules(t, &DescriptorPlace{i, r.Descriptors[i].text()})
 	}
+	e.report.replace(m.Applied)
 	m.Applied = policy.Replace(m.Applied, ends)
 	return e.conclude(ctx, p, m)
 }

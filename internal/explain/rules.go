@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluice-mesh/sluice/pkg/policy"
@@ -33,6 +34,22 @@ func ruleOf(t policy.RuleTrace, d *DescriptorPlace) Rule {
 		r.Override = fmt.Sprintf("overrides[%d]", t.Override)
 	}
 	return r
+}
+
+// replace says of the rules that are applied which others of them replace.
+func (r *Report) replace(applied []policy.Applied) {
+	next := 0
+	for i := range r.Rules {
+		if r.Rules[i].Verdict != policy.Applies.String() || next == len(applied) {
+			continue
+		}
+		a := &applied[next]
+		next++
+		if by := slices.IndexFunc(applied, func(b policy.Applied) bool { return a.ReplacedBy(&b) }); by >= 0 {
+			r.Rules[i].Verdict = policy.Replaced.String()
+			r.Rules[i].Why = applied[by].Rule.Name + " applies too, and replaces it"
+		}
+	}
 }
 
 func conditionOf(c policy.Condition) Condition {

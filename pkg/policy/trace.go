@@ -54,11 +54,12 @@ const (
 	Stopped                  // a rule before it stopped the search
 	Unreached                // a rule before it refused the request
 	OtherDoor                // it is for descriptors and this is a request, or the other way round
+	Replaced                 // another rule that applies takes its place
 )
 
 var verdicts = [...]string{
 	Mismatch: "mismatch", Applies: "applies", Lacks: "lacks", Refuses: "refuses",
-	Stopped: "stopped", Unreached: "unreached", OtherDoor: "other_door",
+	Stopped: "stopped", Unreached: "unreached", OtherDoor: "other_door", Replaced: "replaced",
 }
 
 // String returns the word for v in an explanation.

@@ -235,6 +235,12 @@ func (a *Applied) replacedBy(names []string) bool {
 	return slices.ContainsFunc(a.Rule.Leaf.names, func(n string) bool { return slices.Contains(names, n) })
 }
 
+// ReplacedBy says that b, which applies to the same request, takes the place of
+// a.
+func (a *Applied) ReplacedBy(b *Applied) bool {
+	return b.Rule.Leaf != nil && !b.Brought && a.replacedBy(b.Rule.Leaf.Replaces)
+}
+
 // IsTree says that p is of a file in envoyproxy/ratelimit's format.
 func (p *Policy) IsTree() bool { return p.tree != nil }
 
