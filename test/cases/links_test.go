@@ -14,7 +14,7 @@ var (
 	codeBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	noAnchor  = regexp.MustCompile("[^\\pL\\pN_ -]")
+	noAnchor  = regexp.MustCompile(`[^\pL\pN_ -]`)
 )
 
 // Whatever a text of this repository links to is there, and has the heading.
