@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,9 +60,14 @@ func serveHealth(t *testing.T, status healthv1.HealthCheckResponse_ServingStatus
 	s, h := grpc.NewServer(opts...), health.NewServer()
 	h.SetServingStatus("", status)
 	healthv1.RegisterHealthServer(s, h)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	t.Cleanup(func() { s.Stop(); <-served })
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := s.Serve(l); err != nil {
+			t.Errorf("Serve() = %v, want no error", err)
+		}
+	})
+	t.Cleanup(serving.Wait)
+	t.Cleanup(s.Stop)
 	return l.Addr().String(), h
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
@@ -31,7 +32,7 @@ func Example() {
 		return
 	}
 	defer client.Close()
-	report, err := bench.Run(context.Background(), client, bench.Options{Callers: 32, Requests: 1000, Keys: 100})
+	report, err := bench.Run(context.Background(), client, bench.Options{Callers: 32, Requests: 1000, Keys: 100, Timeout: time.Minute})
 	fmt.Println(report.Requests, report.Answers, err)
 	// Output: 1000 map[ok:1000] <nil>
 }

@@ -142,7 +142,7 @@ func (c *Client) stream(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	defer conn.Close()
 	for name, value := range c.opts.Headers {
 		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
 	}
