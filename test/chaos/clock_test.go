@@ -39,9 +39,16 @@ func TestRedisClock(t *testing.T) {
 		ahead time.Duration
 		want  int64 // of a burst of 5
 	}{
-		{0, 5}, {0, 0},
-		{-time.Hour, 0}, {0, 5}, {-time.Hour, 0}, {-2 * time.Hour, 0},
-		{time.Hour, 5}, {0, 0}, {time.Hour, 5}, {time.Hour, 0},
+		{0, 5},
+		{0, 0},
+		{-time.Hour, 0},
+		{0, 5},
+		{-time.Hour, 0},
+		{-2 * time.Hour, 0},
+		{time.Hour, 5},
+		{0, 0},
+		{time.Hour, 5},
+		{time.Hour, 0},
 	} {
 		stepClock(t, clock, redis, step.ahead)
 		for _, path := range []string{"/slow", "/interval", "/sliding"} {

@@ -57,9 +57,10 @@ func startSystem(t *testing.T, f fault, args ...string) *system {
 // end well, with the test.
 func serve(t *testing.T, args ...string) *stack.Extauthz {
 	t.Helper()
+	path := program(t) // which may take long to build
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	e, err := stack.StartExtauthz(ctx, program(t), 0, args...)
+	e, err := stack.StartExtauthz(ctx, path, 0, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

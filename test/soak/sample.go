@@ -53,12 +53,12 @@ func (s *system) scrape(do func(name string, value float64)) error {
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
-		name, text, ok := strings.Cut(lines.Text(), " ")
-		if i := strings.LastIndexByte(lines.Text(), ' '); ok && i > 0 && name != "#" {
-			name, text = lines.Text()[:i], lines.Text()[i+1:]
-			if value, err := strconv.ParseFloat(text, 64); err == nil {
-				do(name, value)
-			}
+		i := strings.LastIndexByte(lines.Text(), ' ')
+		if i <= 0 || lines.Text()[0] == '#' {
+			continue
+		}
+		if value, err := strconv.ParseFloat(lines.Text()[i+1:], 64); err == nil {
+			do(lines.Text()[:i], value)
 		}
 	}
 	return lines.Err()
