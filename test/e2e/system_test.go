@@ -76,6 +76,7 @@ func start(t *testing.T, s setup) *system {
 	y.published = edited(s.editPolicy, readFile(t, filepath.Join(root, s.policy)))
 	writeFile(t, y.policyFile, y.published)
 
+	extauthz(t) // which may take long to build, and is not late to start for that
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
 	y.startUpstream(t)
