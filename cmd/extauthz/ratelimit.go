@@ -50,6 +50,7 @@ is called ratelimit is this command.`,
 			if err != nil {
 				return err
 			}
+			defer headroom(environ)()
 			log := newLogger(cmd.ErrOrStderr(), settings)
 			for _, n := range notes {
 				level := slog.LevelInfo

@@ -57,11 +57,11 @@ func (w *watched) Take(ctx context.Context, charges []bucket.Charge, results []b
 // Denials adds the metric of the denials that are remembered of the store of
 // that name. It may be called once for each store; d is asked at each scrape,
 // at any time.
-func (m *Metrics) Denials(store string, d interface{ Hits() int64 }) {
+func (m *Metrics) Denials(store string, d interface{ Remembered() int64 }) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "sluice_store_remembered_denials_total", Help: "Requests denied without asking the store, since they had just been.",
 		ConstLabels: prometheus.Labels{"store": store},
-	}, func() float64 { return float64(d.Hits()) }))
+	}, func() float64 { return float64(d.Remembered()) }))
 }
 
 // Breaker returns a function to be told whenever the breaker before the store

@@ -88,7 +88,7 @@ func TestBreaker(t *testing.T) {
 // A remembering has denied so often without a store.
 type remembering int64
 
-func (r remembering) Hits() int64 { return int64(r) }
+func (r remembering) Remembered() int64 { return int64(r) }
 
 func TestDenials(t *testing.T) {
 	t.Parallel()

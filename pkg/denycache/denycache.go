@@ -80,8 +80,8 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Hits is how many requests were answered without the store.
-func (c *Cache) Hits() int64 { return c.hits.Load() }
+// Remembered is how many requests were answered without the store.
+func (c *Cache) Remembered() int64 { return c.hits.Load() }
 
 // Clear forgets all denials, those of calls under way too.
 func (c *Cache) Clear() {

@@ -155,10 +155,10 @@ func TestLaws(t *testing.T) {
 					t.Fatalf("seed %d, request %d: Take(%+v) (-without a cache +with):\n%s", seed, i, charges, diff)
 				}
 			}
-			if c.Hits() < 1000 {
-				t.Errorf("seed %d: %d of 15000 requests were answered by the cache, which tests nothing", seed, c.Hits())
+			if c.Remembered() < 1000 {
+				t.Errorf("seed %d: %d of 15000 requests were answered by the cache, which tests nothing", seed, c.Remembered())
 			}
-			t.Logf("seed %d: %d hits, %d calls", seed, c.Hits(), store.calls)
+			t.Logf("seed %d: %d hits, %d calls", seed, c.Remembered(), store.calls)
 		})
 	}
 }
@@ -231,8 +231,8 @@ func TestPassesBy(t *testing.T) {
 		for range 3 {
 			take(t, c, charges...)
 		}
-		if store.calls != 4 || c.Hits() != 0 {
-			t.Errorf("%s: 4 requests came to the store %d times, %d were answered by the cache; want 4, 0", name, store.calls, c.Hits())
+		if store.calls != 4 || c.Remembered() != 0 {
+			t.Errorf("%s: 4 requests came to the store %d times, %d were answered by the cache; want 4, 0", name, store.calls, c.Remembered())
 		}
 	}
 }
@@ -263,8 +263,8 @@ func TestForgets(t *testing.T) {
 			}
 		}
 		do(c, store)
-		if !take(t, c, charge)[0].Allowed || c.Hits() != 1 {
-			t.Errorf("%s: Take after it is denied with %d hits, want a token and 1 hit", name, c.Hits())
+		if !take(t, c, charge)[0].Allowed || c.Remembered() != 1 {
+			t.Errorf("%s: Take after it is denied with %d hits, want a token and 1 hit", name, c.Remembered())
 		}
 	}
 }

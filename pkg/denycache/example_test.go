@@ -35,7 +35,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(results[0].Allowed, cache.Hits())
+		fmt.Println(results[0].Allowed, cache.Remembered())
 	}
 	// Output:
 	// true 0
