@@ -37,11 +37,12 @@ func (s *Store) settleAll(ctx context.Context) {
 	}
 }
 
-// settle tells Main of all that is owed now, or as much as it hears: one
-// bucket first, and the others once that was heard.
+// settle tells Main of all that is owed now, or as much as it hears. A look
+// that charges nothing comes first, since what Main is told and does not answer
+// is not told again.
 func (s *Store) settle(ctx context.Context) {
 	keys := s.keys()
-	if len(keys) == 0 || !s.settleOne(ctx, keys[0]) {
+	if len(keys) == 0 || !s.answers(ctx, keys[0]) || !s.settleOne(ctx, keys[0]) {
 		return
 	}
 	var next atomic.Int64
@@ -57,6 +58,14 @@ func (s *Store) settle(ctx context.Context) {
 		})
 	}
 	wait.Wait()
+}
+
+// answers says whether Main answers a look at the bucket under key.
+func (s *Store) answers(ctx context.Context, key string) bool {
+	s.mu.Lock()
+	look := []bucket.Charge{{Key: key, Limits: s.debts[key].limits}}
+	s.mu.Unlock()
+	return s.main.Take(ctx, look, make([]bucket.Result, 1)) == nil
 }
 
 func (s *Store) keys() []string {

@@ -20,7 +20,7 @@ func (c cause) Cause() string { return string(c) }
 func (c cause) Error() string { return string(c) }
 
 // shared is a store that is away while it has an error to answer with. A late
-// one makes the charges first.
+// one answers looks, and makes charges before it fails them.
 type shared struct {
 	*memstore.Store
 	away atomic.Pointer[cause]
@@ -34,7 +34,7 @@ func (s *shared) Take(ctx context.Context, charges []bucket.Charge, results []bu
 			return err
 		}
 	}
-	if away != nil {
+	if away != nil && !(s.late && charges[0].Cost == 0) {
 		return *away
 	}
 	return nil
@@ -148,6 +148,24 @@ func TestSettlesWhatIsStillSpent(t *testing.T) {
 		time.Sleep(2 * standin.Pause)
 		if got := ask(t, main, s, "k", ls, 0); got.Remaining < 30 || got.Remaining > 31 {
 			t.Errorf("after 120 at the limit's pace and 30 at once, Take(0) = %+v, want 30 remaining, or a token more", got)
+		}
+		_ = s.Close()
+	})
+}
+
+// A store that answers nothing is told nothing, and so nothing is forgotten.
+func TestWaitsForAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ls := limits(t, bucket.Limit{Tokens: 10, Per: time.Hour})
+		main, s := pair(t, 0)
+		main.fail("timeout")
+		ask(t, main, s, "k", ls, 4)
+		time.Sleep(10 * standin.Pause)
+		main.away.Store(nil)
+		time.Sleep(3 * standin.Pause)
+		if got := ask(t, main, s, "k", ls, 0); got.Remaining != 6 || s.Owed() != 0 || s.Forgotten() != 0 {
+			t.Errorf("Take(0) = %+v, Owed, Forgotten = %d, %d, want remaining 6; 0, 0", got, s.Owed(), s.Forgotten())
 		}
 		_ = s.Close()
 	})
