@@ -34,10 +34,11 @@ func (s *shared) Take(ctx context.Context, charges []bucket.Charge, results []bu
 			return err
 		}
 	}
-	if away != nil && !(s.late && charges[0].Cost == 0) {
-		return *away
+	looked := s.late && charges[0].Cost == 0
+	if away == nil || looked {
+		return nil
 	}
-	return nil
+	return *away
 }
 
 func (s *shared) fail(c cause) { s.away.Store(&c) }
