@@ -74,6 +74,9 @@ func (t *tally) end(at id, o outcome) {
 		fmt.Fprint(t.out, b.String())
 	}
 	delete(t.output, at)
+	if at.test == "" && o == failed {
+		t.unended(at.pkg)
+	}
 	if at.test == "" && (o != failed || t.failedIn(at.pkg)) {
 		return // the package's tests speak for it
 	}
@@ -83,6 +86,17 @@ func (t *tally) end(at id, o outcome) {
 	t.tests[at] = max(t.tests[at], o)
 	if i := strings.LastIndexByte(at.test, '/'); i > 0 {
 		t.parents[id{at.pkg, at.test[:i]}] = true
+	}
+}
+
+// unended shows what the tests printed that had not ended when their package
+// did: what it died of is among it.
+func (t *tally) unended(pkg string) {
+	for at, b := range t.output {
+		if at.pkg == pkg {
+			fmt.Fprint(t.out, b.String())
+			delete(t.output, at)
+		}
 	}
 }
 

@@ -99,3 +99,20 @@ func TestOutputOfFailuresIsShown(t *testing.T) {
 		t.Errorf("shown %q, want %q", got, want)
 	}
 }
+
+// What a package dies of is shown, though the tests that it was in never end.
+func TestUnendedTestsAreShown(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	y := tally{out: &out}
+	for _, e := range []event{
+		{Action: "output", Package: "p", Test: "TestA", Output: "panic: test timed out\n"},
+		{Action: "output", Package: "q", Test: "TestB", Output: "runs still\n"},
+		{Action: "fail", Package: "p"},
+	} {
+		y.add(e)
+	}
+	if got, want := out.String(), "panic: test timed out\n"; got != want {
+		t.Errorf("after a package failed, shown is %q, want %q", got, want)
+	}
+}
