@@ -29,6 +29,10 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// racing says that the race detector looks on, which makes each call many times
+// as slow: the same tests without it make more of them.
+var racing bool
+
 // TestDifferential makes about 50,000 charges on each kind of server, in
 // several runs at a time, and fewer in a cluster. With
 // SLUICE_TEST_LONG it makes a million where there is one server:
@@ -40,6 +44,9 @@ func TestDifferential(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			at, calls := p.start(t), p.calls
+			if racing {
+				calls /= 5
+			}
 			if os.Getenv("SLUICE_TEST_LONG") != "" && !at.apart {
 				calls = 110_000
 			}
