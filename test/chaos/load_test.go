@@ -76,7 +76,7 @@ func (l *load) end() {
 
 func (l *load) call(ctx context.Context, caller int) {
 	for n := 0; ctx.Err() == nil; n++ {
-		a := answer{caller: caller, kind: kinds[n%3], rls: n/3%2 == 1, begun: time.Now()}
+		a := answer{caller: caller, kind: kinds[(n+caller)%3], rls: n/3%2 == 1, begun: time.Now()}
 		// What ends the load does not end a request.
 		in, cancel := context.WithTimeout(context.Background(), patience)
 		a.status, a.err = l.ask(in, a)
