@@ -34,6 +34,7 @@ const (
 	// tick is the least step of a store's clock.
 	tick   = time.Microsecond
 	shards = 64
+	marks  = 4096
 )
 
 // A Store is what is asked.
@@ -56,6 +57,11 @@ type Cache struct {
 	seed   maphash.Seed
 	texts  sync.Pool // of *[]byte
 	shards [shards]shard
+	began  time.Time
+	// marks say until when, counted from began, denials are remembered whose
+	// first key falls to each: most requests are none of them, and need not be
+	// written down to know that.
+	marks [marks]atomic.Int64
 	// cleared counts how often all was forgotten: what was asked before that
 	// is not remembered after.
 	cleared atomic.Int64
@@ -72,7 +78,7 @@ func New(o Options) (*Cache, error) {
 	case o.MaxBytes == 0:
 		o.MaxBytes = DefaultMaxBytes
 	}
-	c := &Cache{store: o.Store, seed: maphash.MakeSeed()}
+	c := &Cache{store: o.Store, seed: maphash.MakeSeed(), began: time.Now()}
 	c.texts.New = func() any { return new([]byte) }
 	for i := range c.shards {
 		c.shards[i].most = o.MaxBytes / shards
@@ -101,12 +107,8 @@ func (c *Cache) Take(ctx context.Context, charges []bucket.Charge, results []buc
 		c.Clear()
 		return err
 	}
-	text := c.texts.Get().(*[]byte)
-	defer c.texts.Put(text)
-	*text = appendRequest((*text)[:0], charges)
-	s := &c.shards[maphash.Bytes(c.seed, *text)%shards]
-	asked := time.Now()
-	if s.answer(*text, asked, results) {
+	asked, mark := time.Now(), &c.marks[maphash.String(c.seed, charges[0].Key)%marks]
+	if c.answer(mark, charges, asked, results) {
 		c.hits.Add(1)
 		return nil
 	}
@@ -114,13 +116,36 @@ func (c *Cache) Take(ctx context.Context, charges []bucket.Charge, results []buc
 	if err := c.store.Take(ctx, charges, results); err != nil {
 		return err
 	}
-	lasts, denied := lasting(charges, results)
-	if !denied || lasts <= 0 {
-		return nil
+	if lasts, denied := lasting(charges, results); denied && lasts > 0 {
+		c.remember(mark, charges, denial{results: results, until: asked.Add(lasts), told: time.Now()}, cleared)
 	}
-	s.put(*text, denial{results: results, until: asked.Add(lasts), told: time.Now()}, func() bool { return c.cleared.Load() == cleared })
 	return nil
 }
+
+// answer sets results, if charges are denied still.
+func (c *Cache) answer(mark *atomic.Int64, charges []bucket.Charge, now time.Time, results []bucket.Result) bool {
+	if int64(now.Sub(c.began)) >= mark.Load() {
+		return false
+	}
+	text := c.texts.Get().(*[]byte)
+	defer c.texts.Put(text)
+	*text = appendRequest((*text)[:0], charges)
+	return c.shard(*text).answer(*text, now, results)
+}
+
+// remember keeps d, unless all was forgotten since it was cleared that often.
+func (c *Cache) remember(mark *atomic.Int64, charges []bucket.Charge, d denial, cleared int64) {
+	text := c.texts.Get().(*[]byte)
+	defer c.texts.Put(text)
+	*text = appendRequest((*text)[:0], charges)
+	c.shard(*text).put(*text, d, func() bool { return c.cleared.Load() == cleared })
+	until := int64(d.until.Sub(c.began))
+	for before := mark.Load(); before < until && !mark.CompareAndSwap(before, until); {
+		before = mark.Load()
+	}
+}
+
+func (c *Cache) shard(request []byte) *shard { return &c.shards[maphash.Bytes(c.seed, request)%shards] }
 
 // The kinds of requests.
 const (
@@ -148,6 +173,9 @@ func kindOf(charges []bucket.Charge) (kind int) {
 // first of the buckets that lack a token has it, which may be never. What is
 // left in one that lacks several may change before.
 func lasting(charges []bucket.Charge, results []bucket.Result) (d time.Duration, denied bool) {
+	if !lacks(results) {
+		return 0, false
+	}
 	d = Longest
 	var few [16]bucket.Sum
 	sums := bucket.Sums(few[:0], charges)
@@ -166,6 +194,16 @@ func lasting(charges []bucket.Charge, results []bucket.Result) (d time.Duration,
 		denied = denied || !charges[i].Shadow
 	}
 	return d, denied
+}
+
+// lacks says that there is a denial in results.
+func lacks(results []bucket.Result) bool {
+	for i := range results {
+		if !results[i].Allowed {
+			return true
+		}
+	}
+	return false
 }
 
 // appendRequest appends charges, each field after its length or of one length.
