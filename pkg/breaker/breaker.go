@@ -7,8 +7,9 @@
 // call breaks the row if it is answered, whatever the answer; and one that
 // fails is counted only if no other was answered since it began, so that the
 // slow failures of some calls do not add up between the quick answers of
-// others. It opens too when 9 in 10 of the last second's calls fail, 100 at
-// least and for half of it. A part of the store that is away, as a Cluster's node can be, thus
+// others. It opens too when 9 in 10 calls fail, 100 at least and for half a
+// second: of those of the last second, or since they began to fail if that was
+// later. A part of the store that is away, as a Cluster's node can be, thus
 // leaves the others in use.
 //
 // An answer is also that the store takes no writes or is full: who is over a
@@ -78,6 +79,10 @@ type Breaker struct {
 	limits  *bucket.Limits // of looks: any will do
 	circuit *gobreaker.CircuitBreaker[struct{}]
 	open    atomic.Pointer[OpenError]
+	opens   atomic.Uint64 // how often it did
+	// calm says that no failure was counted for a window. Then answers need not
+	// be, and the circuit, which has a lock, is not asked.
+	calm atomic.Bool
 
 	// The circuit's lock guards these.
 	failure           error     // that was counted last
@@ -148,6 +153,9 @@ func (b *Breaker) Take(ctx context.Context, charges []bucket.Charge, results []b
 	if ctx.Err() != nil {
 		return b.store.Take(ctx, charges, results) // whose error says nothing of the store
 	}
+	if b.calm.Load() {
+		return b.takeCalmly(ctx, charges, results)
+	}
 	var err error
 	asked := false
 	_, refusal := b.circuit.Execute(func() (struct{}, error) {
@@ -159,6 +167,19 @@ func (b *Breaker) Take(ctx context.Context, charges []bucket.Charge, results []b
 	if !asked { // it opened since
 		return &OpenError{Since: time.Now(), Err: refusal}
 	}
+	return err
+}
+
+// takeCalmly tells the circuit of failures alone, and of none that began before
+// it last opened.
+func (b *Breaker) takeCalmly(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
+	before, opens := b.answers.Load(), b.opens.Load()
+	err := b.store.Take(ctx, charges, results)
+	failure := b.judge(before, err, results)
+	if failure == nil || failure == errGaveUp || b.opens.Load() != opens {
+		return err
+	}
+	_, _ = b.circuit.Execute(func() (struct{}, error) { return struct{}{}, failure }) // turn is told
 	return err
 }
 
@@ -192,11 +213,13 @@ func (b *Breaker) answer() {
 
 // succeeded says whether err, as judge returned it, is an answer.
 func (b *Breaker) succeeded(err error) bool {
+	now := time.Now()
+	calm := now.Sub(b.failedAt) > window
+	b.calm.Store(calm && err == nil)
 	if err == nil {
 		return true
 	}
-	now := time.Now()
-	if now.Sub(b.failedAt) > window {
+	if calm {
 		b.trouble = now
 	}
 	b.failure, b.failedAt = err, now
@@ -221,6 +244,7 @@ func (b *Breaker) turn(to gobreaker.State) {
 		if old := b.open.Load(); old != nil { // a probe failed
 			since = old.Since
 		}
+		b.opens.Add(1)
 		b.open.Store(&OpenError{Since: since, Err: b.failure})
 		select {
 		case b.opened <- struct{}{}:

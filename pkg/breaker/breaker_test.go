@@ -286,3 +286,55 @@ func TestOpensAfterAnswers(t *testing.T) {
 		})
 	}
 }
+
+// That a store was well for long does not count against the failures of half a
+// second, of which one in ten is answered.
+func TestOpensByShareAfterAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		n, every := 0, 1
+		f.do(func(context.Context, []bucket.Charge, []bucket.Result) error {
+			time.Sleep(time.Millisecond)
+			if n++; n%every == 0 {
+				return nil
+			}
+			return failing("timeout")
+		})
+		b := mustNew(t, breaker.Options{Store: f})
+		opensAfter(t.Context(), b, 5000)
+		every = 11
+		if got := opensAfter(t.Context(), b, 5000); got < 500 || got > 520 {
+			t.Errorf("opens after %d ms in which 10 of 11 calls fail, want 500 to 520", got)
+		}
+	})
+}
+
+// Failures are counted anew for each time that it is closed: what began before
+// it opened says nothing of the store that is back.
+func TestFailuresOfBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		f.set(nil)
+		b := mustNew(t, breaker.Options{Store: f})
+		_ = take(t.Context(), b)
+		var slow sync.WaitGroup
+		f.do(func(context.Context, []bucket.Charge, []bucket.Result) error {
+			time.Sleep(time.Second)
+			return failing("timeout")
+		})
+		for range 100 {
+			slow.Go(func() { _ = take(t.Context(), b) })
+		}
+		synctest.Wait()
+		f.set(failing("refused"))
+		opensAfter(t.Context(), b, 20)
+		f.set(nil)
+		time.Sleep(500 * time.Millisecond)
+		slow.Wait()
+		if open := b.Open(); open != nil {
+			t.Errorf("open by %v, of calls that began before it opened and closed; want closed", open)
+		}
+	})
+}
