@@ -36,6 +36,23 @@ func (s *Store) TakeAndUndo(ctx context.Context, charges []bucket.Charge, meanwh
 	return undo.err
 }
 
+// usualScript is usual.lua with nothing behind it.
+var usualScript = newScript(refillLua + usualLua + "return {}")
+
+// TakeUsual makes charges if that script does, and says whether it has.
+func (s *Store) TakeUsual(ctx context.Context, charges []bucket.Charge, results []bucket.Result) (bool, error) {
+	ctx, cancel := s.within(ctx)
+	defer cancel()
+	c := newCall(s.prefix, []group{{charges: charges, results: results}}, s.about())
+	j := s.prepare(c)
+	j.script = usualScript
+	s.nodes.do(ctx, []*job{j})
+	if j.err != nil || len(j.reply.numbers) == 0 {
+		return false, j.err
+	}
+	return true, c.read(j.reply, nil)
+}
+
 // Redialer dials as the pool of a server does that has so many places.
 func Redialer(places int64, stop <-chan struct{}, f dial) dial {
 	return (&dialer{dial: f, places: places, stop: stop, made: new(atomic.Int64)}).Dial

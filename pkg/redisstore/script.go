@@ -8,10 +8,12 @@ import (
 )
 
 // What limits and buckets are is in refill.lua, sliding.lua and state.lua, on
-// which the other scripts stand.
+// which the other scripts stand. usual.lua is a short way through take.lua.
 var (
 	//go:embed lua/refill.lua
 	refillLua string
+	//go:embed lua/usual.lua
+	usualLua string
 	//go:embed lua/sliding.lua
 	slidingLua string
 	//go:embed lua/state.lua
@@ -21,7 +23,7 @@ var (
 	//go:embed lua/undo.lua
 	undoLua string
 
-	takeScript = newScript(refillLua + slidingLua + stateLua + takeLua)
+	takeScript = newScript(refillLua + usualLua + slidingLua + stateLua + takeLua)
 	undoScript = newScript(refillLua + slidingLua + stateLua + undoLua)
 )
 
