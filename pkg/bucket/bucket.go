@@ -22,8 +22,8 @@ type Bucket struct {
 	fullAt int64   // µs: from then on the bucket is full under any limit; whole ms after at
 	ls     *Limits // that it was last charged under; nil when full
 	// What each limit lacks at the moment at: the first here, the others in
-	// more, and the logs of those that slide in logs. Both are shared by
-	// copies and never assigned to.
+	// more, and in logs those of the limits that slide and the leases. Both
+	// are shared by copies and never assigned to.
 	few  [2]lack
 	more []lack
 	logs [][]Entry
@@ -85,11 +85,11 @@ func (b *Bucket) under(ls *Limits, at int64) Bucket {
 	for i := range ls.list {
 		if j := int(from[i]); j >= 0 {
 			l, old := &ls.list[i], &b.ls.list[j]
-			if l.Refill == Sliding {
-				next.setPart(i, l.slide(l.adoptPart(old, b.part(j), b.at), b.at, at))
+			if b.logs == nil && l.Refill != Sliding {
+				*next.lack(i) = l.refill(l.adopt(old, *b.lack(j)), b.at, at)
 				continue
 			}
-			*next.lack(i) = l.refill(l.adopt(old, *b.lack(j)), b.at, at)
+			next.setPart(i, l.settlePart(old, b.part(j), b.at, at))
 		}
 	}
 	next.keep()
@@ -144,7 +144,7 @@ func (b *Bucket) holds(ls *Limits, cost int64) bool {
 		return true
 	}
 	for i := range ls.list {
-		if need > ls.list[i].burst-b.spent(i) {
+		if need > ls.list[i].burst-b.gone(i) {
 			return false
 		}
 	}
@@ -188,8 +188,9 @@ func (b *Bucket) spend(ls *Limits, at, cost int64) {
 			continue
 		}
 		k := b.lack(i)
-		*k = l.spend(*k, cost)
+		*k = l.spend(*k, cost, b.held(i))
 	}
+	b.tidy()
 	b.keep()
 }
 
@@ -233,7 +234,7 @@ func blank(ls *Limits, at int64) Bucket {
 func (b *Bucket) keep() {
 	var wait int64
 	for i := range b.ls.list {
-		wait = max(wait, b.wait(i, b.spent(i)))
+		wait = max(wait, b.wait(i, b.gone(i)))
 	}
 	if wait == 0 {
 		*b = Bucket{}
@@ -243,7 +244,8 @@ func (b *Bucket) keep() {
 	b.fullAt = b.at + ceil(wait, 1000)*1000
 }
 
-// wait returns the µs until n tokens are back that limit i has spent.
+// wait returns the µs until n tokens are back that are gone from limit i. Where
+// that takes more than what is spent, it is at most so long.
 func (b *Bucket) wait(i int, n int64) int64 {
 	l := &b.ls.list[i]
 	switch {
@@ -251,6 +253,9 @@ func (b *Bucket) wait(i int, n int64) int64 {
 		return 0
 	case l.Refill == Sliding:
 		return leaves(b.logs[i], n) + l.perUS - b.at
+	case n > b.lack(i).spent:
+		log := b.logs[i]
+		return log[len(log)-1].At - b.at + l.wait(lack{spent: n}, b.at, n)
 	}
 	return l.wait(*b.lack(i), b.at, n)
 }
@@ -269,6 +274,14 @@ func (b *Bucket) spent(i int) int64 {
 		return 0
 	}
 	return b.lack(i).spent
+}
+
+// gone is what limit i has spent, and what is leased.
+func (b *Bucket) gone(i int) int64 {
+	if b.logs == nil {
+		return b.spent(i)
+	}
+	return b.spent(i) + b.held(i)
 }
 
 // part is what limit i lacks, in a b that is not full.
@@ -291,4 +304,14 @@ func (b *Bucket) setPart(i int, p Part) {
 		b.logs = make([][]Entry, len(b.ls.list))
 	}
 	b.logs[i] = p.Log
+}
+
+// tidy drops the logs of b if nothing is in them.
+func (b *Bucket) tidy() {
+	for _, log := range b.logs {
+		if len(log) > 0 {
+			return
+		}
+	}
+	b.logs = nil
 }

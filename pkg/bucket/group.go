@@ -17,6 +17,8 @@ import "time"
 //   - The costs of charges with one key, and one Shadow, are summed first; see
 //     Sums. Each of their results is the answer to the sum. If their Limits
 //     differ, the first one's decide, and each result speaks of its own.
+//   - The Lease of a charge that is the only one of a call is heeded, unless it
+//     is Shadow; see Lease. Others are not.
 //   - A charge that is denied changes nothing, except that a bucket from the
 //     future is moved to now. So is each bucket of a group that fails, unless
 //     the cost is 0. A cost of 0 that finds room changes nothing at all.
@@ -26,6 +28,9 @@ import "time"
 // for a bucket that cannot be read: the others go on as if that had room, and
 // the results of its charges are zero, for the caller to set their Err.
 func Group(charges []Charge, results []Result, now time.Time, at func(key string) *Bucket) bool {
+	if lease := loneLease(charges); lease != nil {
+		return chargeLeasing(&charges[0], lease, &results[0], now, at)
+	}
 	var few [smallCall]Sum
 	g := group{charges: charges, results: results, sums: Sums(few[:0], charges), now: now.UnixMicro()}
 	passed := g.fits(at)

@@ -42,6 +42,9 @@ func (p *tape) next(n int) int {
 }
 
 func (p *tape) plan() plan {
+	if p.next(3) == 0 { // what can be leased
+		return plan{limits: []bucket.Limit{{Tokens: int64(1 + p.next(200)), Per: sec, Burst: int64(1 + p.next(200))}}}
+	}
 	list := make([]bucket.Limit, 1+p.next(3))
 	for i := range list {
 		list[i] = p.limit()
@@ -177,7 +180,7 @@ func mustCompile(t testing.TB, p plan) *bucket.Limits {
 }
 
 // A tally is what a run has tried.
-type tally struct{ decisions, denied, overdrawn, refunds, back, changes, modes int }
+type tally struct{ decisions, denied, overdrawn, refunds, back, changes, modes, leases, ended int }
 
 func (a *tally) add(b tally) {
 	a.decisions += b.decisions
@@ -187,11 +190,13 @@ func (a *tally) add(b tally) {
 	a.back += b.back
 	a.changes += b.changes
 	a.modes += b.modes
+	a.leases += b.leases
+	a.ended += b.ended
 }
 
 func (a *tally) String() string {
-	return fmt.Sprintf("%d decisions: %d denied, of which %d charged as debt; %d refunds; the clock set back %d times; limits changed %d times, with a mode %d times",
-		a.decisions, a.denied, a.overdrawn, a.refunds, a.back, a.changes, a.modes)
+	return fmt.Sprintf("%d decisions: %d denied, of which %d charged as debt; %d refunds; the clock set back %d times; limits changed %d times, with a mode %d times; %d leases, %d reported",
+		a.decisions, a.denied, a.overdrawn, a.refunds, a.back, a.changes, a.modes, a.leases, a.ended)
 }
 
 // count notes a decision.
@@ -222,6 +227,7 @@ func run(t *testing.T, p tape) (done tally) {
 		last bucket.Result
 		now  = epoch
 		v    int
+		held []bucket.Lease
 	)
 	for len(p) > 0 {
 		if next := p.next(36); next < len(plans) && next != v {
@@ -233,6 +239,9 @@ func run(t *testing.T, p tape) (done tally) {
 		}
 		l := compiled[v].At(p.next(compiled[v].Len()))
 		wait := p.wait(l, last)
+		if len(held) > 0 && p.next(6) == 0 {
+			wait = time.UnixMicro(held[p.next(len(held))].GrantEnds + int64(p.next(3)-1)).Sub(now)
+		}
 		if now = now.Add(wait); wait < 0 {
 			done.back++
 		}
@@ -240,12 +249,22 @@ func run(t *testing.T, p tape) (done tally) {
 			now = epoch
 		}
 		cost := p.cost(l)
-		next, got := b.Take(compiled[v], now, cost)
-		want := o.take(plans[v], now.UnixMicro(), cost)
-		if got != want {
-			t.Fatalf("Take(%+v, epoch+%v, %d) of %+v, charged under %+v (-want +got):\n%s", plans[v], now.Sub(epoch), cost, b, o.plan, cmp.Diff(want, got))
+		charge := bucket.Charge{Limits: compiled[v], Cost: cost}
+		if p.next(3) == 0 {
+			charge.Lease = p.lease(&held, now)
 		}
-		laws(t, compiled[v], now, cost, b, next, got)
+		lease := copied(charge.Lease)
+		next, got := b.Charge(&charge, now)
+		want := o.take(plans[v], now.UnixMicro(), cost, lease)
+		if diff := cmp.Diff(lease, charge.Lease); diff != "" {
+			t.Fatalf("Charge(%+v, epoch+%v, %d) of %+v: its Lease (-want +got):\n%s", plans[v], now.Sub(epoch), cost, b, diff)
+		}
+		if done.heldBy(&held, lease); got != want {
+			t.Fatalf("Charge(%+v, epoch+%v, %d) of %+v, charged under %+v (-want +got):\n%s", plans[v], now.Sub(epoch), cost, b, o.plan, cmp.Diff(want, got))
+		}
+		if charge.Lease == nil {
+			laws(t, compiled[v], now, cost, b, next, got)
+		}
 		done.count(compiled[v], cost, got)
 		b, last = next, got
 	}
@@ -298,7 +317,7 @@ func lawRetry(t *testing.T, ls *bucket.Limits, now time.Time, cost int64, b buck
 	if _, again := b.Take(ls, now.Add(r.RetryAfter), cost); !again.Allowed {
 		t.Fatalf("Take(%d) = %+v, and after that wait %+v", cost, r, again)
 	}
-	if fullSooner(now, b, r) {
+	if fullSooner(now, b, r) || leasing(b, ls, now) {
 		return
 	}
 	if _, again := b.Take(ls, now.Add(r.RetryAfter-time.Microsecond), cost); again.Allowed {

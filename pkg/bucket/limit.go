@@ -77,6 +77,7 @@ type Limits struct {
 	closed bool // one of them has a rate of 0
 	debt   bool
 	print  string // of all that the arithmetic goes by
+	lease  leaseTerms
 
 	fullWidth uint8 // of the time to full, when packed
 }

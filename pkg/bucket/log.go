@@ -3,7 +3,9 @@ package bucket
 import "slices"
 
 // An Entry is what a Sliding limit remembers of its charges: tokens that were
-// taken at one moment, or within a 64th of a period before it.
+// taken at one moment, or within a 64th of a period before it. With Greedy it
+// is tokens whose leases end at that moment or, by a 16th of the time that they
+// were leased for, before it.
 type Entry struct {
 	At     int64 // µs since the Unix epoch
 	Tokens int64 // above 0
@@ -95,8 +97,11 @@ func shifted(log []Entry, by int64) []Entry {
 }
 
 // adoptPart returns p, written under old, as what l lacks at the same moment.
-// Another mode has one charge, at that moment.
+// Another mode has one charge, at that moment, of what was leased too.
 func (l *limit) adoptPart(old *limit, p Part, at int64) Part {
+	if old.Refill == Greedy {
+		p.Spent += sum(p.Log)
+	}
 	switch spent := min(p.Spent, l.burst); {
 	case spent == 0:
 		return Part{}
@@ -118,18 +123,24 @@ func (l *limit) adoptLog(old *limit, p Part, at int64) Part {
 	if over <= 0 {
 		return p
 	}
-	p.Spent = l.burst
+	return Part{Spent: l.burst, Aux: p.Aux, Log: without(p.Log, over)}
+}
+
+// without returns log less so many of its first tokens.
+func without(log []Entry, tokens int64) []Entry {
 	n := 0
-	for p.Log[n].Tokens <= over {
-		over -= p.Log[n].Tokens
+	for n < len(log) && log[n].Tokens <= tokens {
+		tokens -= log[n].Tokens
 		n++
 	}
-	p.Log = p.Log[n:]
-	if over > 0 {
-		p.Log = slices.Clone(p.Log)
-		p.Log[0].Tokens -= over
+	if log = log[n:]; len(log) == 0 {
+		return nil
 	}
-	return p
+	if tokens > 0 {
+		log = slices.Clone(log)
+		log[0].Tokens -= tokens
+	}
+	return log
 }
 
 // regrouped returns p, at the moment at, with its entries merged by slots that

@@ -27,11 +27,13 @@ type oracle struct {
 }
 
 // A lack is how far one limit is from full: with Interval a whole number, and
-// the moment its period began; with Sliding the sum of its groups.
+// the moment its period began; with Sliding the sum of its groups. Leases are
+// beside tokens.
 type lack struct {
 	tokens *big.Rat
 	begun  int64
 	groups []charged
+	leases []leased
 }
 
 // Charged is the tokens of charges that count as made at the last of them, all
@@ -67,6 +69,9 @@ func (o oracle) moved(now int64) oracle {
 		moved := lack{tokens: k.tokens, begun: k.begun - by}
 		for _, g := range k.groups {
 			moved.groups = append(moved.groups, charged{g.first - by, g.last - by, g.tokens})
+		}
+		for _, e := range k.leases {
+			moved.leases = append(moved.leases, leased{e.ends - by, e.tokens})
 		}
 		m.lacks = append(m.lacks, moved)
 	}
@@ -130,6 +135,12 @@ func (o oracle) from(limits []bucket.Limit) []int {
 // only where the new limit brings tokens at the same moments.
 func (o oracle) under(l bucket.Limit, most int64, j int) lack {
 	old, was := o.limits[j], o.lacks[j]
+	if len(was.leases) > 0 {
+		if l.Refill == bucket.Greedy {
+			return leasedUnder(l, old, was, most, o.at)
+		}
+		was.tokens = rat(roundUp(was.tokens) + total(was.leases))
+	}
 	spent := rat(roundUp(was.tokens))
 	owed := spent
 	if most := rat(most); owed.Cmp(most) > 0 {
@@ -161,6 +172,9 @@ func (o oracle) under(l bucket.Limit, most int64, j int) lack {
 
 // later lets the time from at to now pass over k.
 func later(l bucket.Limit, k lack, at, now int64) lack {
+	if len(k.leases) > 0 {
+		return lapsed(l, k, at, now)
+	}
 	if l.Refill == bucket.Greedy {
 		came := new(big.Rat).Mul(rat(now-at), rate(l))
 		return lack{tokens: atLeast0(new(big.Rat).Sub(k.tokens, came)), begun: now}
@@ -205,10 +219,15 @@ func atLeast0(r *big.Rat) *big.Rat {
 }
 
 // left is the whole tokens that l has.
-func left(l bucket.Limit, k lack) int64 { return floor(new(big.Rat).Sub(rat(burst(l)), k.tokens)) }
+func left(l bucket.Limit, k lack) int64 {
+	return floor(new(big.Rat).Sub(rat(burst(l)), k.tokens)) - total(k.leases)
+}
 
 // until is the µs until l has n tokens, n being at most its burst.
 func until(l bucket.Limit, k lack, n, now int64) int64 {
+	if len(k.leases) > 0 {
+		return untilLeased(l, k, n, now)
+	}
 	missing := atLeast0(new(big.Rat).Sub(k.tokens, rat(burst(l)-n)))
 	if missing.Sign() == 0 {
 		return 0
@@ -232,7 +251,10 @@ func until(l bucket.Limit, k lack, n, now int64) int64 {
 }
 
 // take charges o and answers.
-func (o *oracle) take(p plan, now, cost int64) bucket.Result {
+func (o *oracle) take(p plan, now, cost int64, lease *bucket.Lease) bucket.Result {
+	if lease != nil {
+		o.handBack(p, now, lease)
+	}
 	lacks := o.lacking(p, now)
 	best := bucket.Result{Allowed: true}
 	for i, l := range p.limits {
@@ -248,6 +270,9 @@ func (o *oracle) take(p plan, now, cost int64) bucket.Result {
 		lacks = o.lacking(p, now)
 	case !allowed:
 		*o = o.moved(now)
+	}
+	if lease != nil && o.grant(p, now, cost, allowed, lease) {
+		lacks = o.lacking(p, now)
 	}
 	for i, l := range p.limits {
 		need := p.need(cost)
@@ -323,9 +348,10 @@ func spent(l bucket.Limit, k lack, now, cost, most int64) lack {
 	whole := rat(roundUp(k.tokens))
 	fraction := new(big.Rat).Sub(whole, k.tokens)
 	after := new(big.Rat).Add(whole, rat(cost))
+	most -= total(k.leases)
 	switch {
 	case after.Sign() <= 0:
-		return lack{tokens: rat(0), begun: now}
+		return lack{tokens: rat(0), begun: now, leases: k.leases}
 	case after.Cmp(rat(most)) > 0:
 		after = rat(most)
 	}
@@ -335,5 +361,5 @@ func spent(l bucket.Limit, k lack, now, cost, most int64) lack {
 	if k.tokens.Sign() == 0 {
 		k.begun = now
 	}
-	return lack{tokens: after.Sub(after, fraction), begun: k.begun}
+	return lack{tokens: after.Sub(after, fraction), begun: k.begun, leases: k.leases}
 }

@@ -6,15 +6,24 @@ import "encoding/binary"
 // limit spent and aux and, with Sliding, the number of its entries and of each
 // how long before at it was, and its tokens. Each number takes as many bytes
 // as the largest that its limit can have: only a log makes the length vary.
+//
+// With leases, a bit of at says so, the time to full takes 8 bytes, and at the
+// end stand of each Greedy limit the number of leases and of each how long after
+// at it ends, and its tokens.
 
 // A width is the bytes that the numbers of one limit take when packed.
 type width struct{ spent, aux, ago uint8 }
 
+const (
+	withLeases = 1 << 62 // is as the sign of at is, but where there are leases
+	untilWidth = 4       // of LongestLease
+)
+
 // Pack appends b, which must not be full, to dst. Unpack reads it, under
 // Limits that are the Same.
 func (b Bucket) Pack(dst []byte) []byte {
-	dst = appendInt(dst, b.at, 8)
-	dst = appendInt(dst, (b.fullAt-b.at)/1000, b.ls.fullWidth)
+	leases := b.leases()
+	dst = b.packHead(dst, leases)
 	for i := range b.ls.list {
 		l, p := &b.ls.list[i], b.part(i)
 		dst = appendInt(dst, p.Spent, l.width.spent)
@@ -28,7 +37,42 @@ func (b Bucket) Pack(dst []byte) []byte {
 			dst = appendInt(dst, e.Tokens, l.width.spent)
 		}
 	}
+	if leases {
+		dst = b.packLeases(dst)
+	}
 	return dst
+}
+
+func (b *Bucket) packHead(dst []byte, leases bool) []byte {
+	at, width := b.at, b.ls.fullWidth
+	if leases {
+		at, width = at^withLeases, 8
+	}
+	return appendInt(appendInt(dst, at, 8), (b.fullAt-b.at)/1000, width)
+}
+
+func (b *Bucket) packLeases(dst []byte) []byte {
+	for i := range b.ls.list {
+		if b.ls.list[i].Refill != Greedy {
+			continue
+		}
+		dst = append(dst, byte(len(b.logs[i])))
+		for _, e := range b.logs[i] {
+			dst = appendInt(dst, e.At-b.at, untilWidth)
+			dst = appendInt(dst, e.Tokens, b.ls.list[i].width.spent)
+		}
+	}
+	return dst
+}
+
+// leases says that b has some.
+func (b *Bucket) leases() bool {
+	for i := range b.logs {
+		if b.held(i) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // PackedLen is the length of what Pack appends.
@@ -41,14 +85,29 @@ func (b Bucket) PackedLen() int {
 			n += 1 + len(b.part(i).Log)*int(l.width.ago+l.width.spent)
 		}
 	}
+	if b.leases() {
+		n += b.leasesLen()
+	}
+	return n
+}
+
+// leasesLen is by how much leases make b longer.
+func (b *Bucket) leasesLen() int {
+	n := 8 - int(b.ls.fullWidth)
+	for i := range b.ls.list {
+		if b.ls.list[i].Refill == Greedy {
+			n += 1 + len(b.logs[i])*int(untilWidth+b.ls.list[i].width.spent)
+		}
+	}
 	return n
 }
 
 // Unpack returns the Bucket that src begins with, packed under ls.
 func Unpack(ls *Limits, src []byte) Bucket {
 	r := reader(src)
-	b := blank(ls, r.next(8))
-	b.fullAt = b.at + r.next(ls.fullWidth)*1000
+	at, fullAt, leases := r.head(ls)
+	b := blank(ls, at)
+	b.fullAt = fullAt
 	for i := range ls.list {
 		w := ls.list[i].width
 		p := Part{Spent: r.next(w.spent), Aux: r.next(w.aux)}
@@ -57,13 +116,17 @@ func Unpack(ls *Limits, src []byte) Bucket {
 		}
 		b.setPart(i, p)
 	}
+	if leases {
+		r.leases(&b)
+	}
 	return b
 }
 
 // PackedFullAt returns when the packed bucket is full, in µs since the epoch.
 func PackedFullAt(ls *Limits, src []byte) int64 {
 	r := reader(src)
-	return r.next(8) + r.next(ls.fullWidth)*1000
+	_, fullAt, _ := r.head(ls)
+	return fullAt
 }
 
 // A reader is what is left to read.
@@ -74,6 +137,31 @@ func (r *reader) next(width uint8) int64 {
 	copy(eight[:width], *r)
 	*r = (*r)[width:]
 	return int64(binary.LittleEndian.Uint64(eight[:]))
+}
+
+// head reads when the bucket was charged and when it is full, and whether it has
+// leases.
+func (r *reader) head(ls *Limits) (at, fullAt int64, leases bool) {
+	width := ls.fullWidth
+	at = r.next(8)
+	if leases = at&withLeases != 0 != (at < 0); leases {
+		at, width = at^withLeases, 8
+	}
+	return at, at + r.next(width)*1000, leases
+}
+
+func (r *reader) leases(b *Bucket) {
+	for i := range b.ls.list {
+		l := &b.ls.list[i]
+		if l.Refill != Greedy {
+			continue
+		}
+		p := b.part(i)
+		for range r.next(1) {
+			p.Log = append(p.Log, Entry{At: b.at + r.next(untilWidth), Tokens: r.next(l.width.spent)})
+		}
+		b.setPart(i, p)
+	}
 }
 
 func (r *reader) log(at int64, n int, w width) []Entry {

@@ -20,11 +20,16 @@ func TestPack(t *testing.T) {
 			b    bucket.Bucket
 			last bucket.Result
 			now  = epoch
+			held []bucket.Lease
 		)
 		for len(p) > 0 {
 			l := ls.At(p.next(ls.Len()))
 			now = now.Add(p.wait(l, last))
-			b, last = b.Take(ls, now, p.cost(l))
+			charge := bucket.Charge{Limits: ls, Cost: p.cost(l)}
+			if p.next(3) == 0 {
+				charge.Lease = p.lease(&held, now)
+			}
+			b, last = b.Charge(&charge, now)
 			if !b.Full() {
 				wantPacked(t, b)
 			}

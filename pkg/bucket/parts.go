@@ -16,7 +16,9 @@ type Part struct {
 	// It is 0 where Spent is.
 	Aux int64
 	// Log is the charges of a Sliding limit, the oldest first, whose Tokens
-	// are Spent in sum. No entry is in the future or a period old.
+	// are Spent in sum. No entry is in the future or a period old. With Greedy
+	// it is what is leased, beside Spent, by when that ends: all entries are in
+	// the future, the first to end comes first.
 	Log []Entry
 }
 
@@ -58,6 +60,11 @@ func (b Bucket) Parts(ls *Limits) []Part {
 // charge, and those that follow the first of a slot within Slot merged into
 // the last of them. Another mode becomes one entry at the last charge.
 //
+// Leases go on under another Greedy limit as far as Most allows: what exceeds it
+// is taken from Spent, then from the leases that end first. Under another mode
+// they are part of Spent. Time passes from one end of a lease to the next: up to
+// there Spent comes back, then the tokens of the lease are charged.
+//
 // Where Tick is 1000, a Greedy limit that is about to be charged or given back
 // to starts from full, Spent and Aux 0, if what it lacks has come by now though
 // the running tick has not ended: with aux = fraction × Tick + phase,
@@ -88,6 +95,9 @@ func (ls *Limits) Terms(i int) Terms {
 }
 
 func (l *limit) possible(p Part, at int64) Part {
+	if l.Refill == Greedy && p.Log != nil {
+		return l.leased(p, at)
+	}
 	p.Spent = min(max(p.Spent, 0), l.most)
 	if p.Spent == 0 {
 		return Part{}

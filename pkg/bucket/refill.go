@@ -1,6 +1,6 @@
 package bucket
 
-// The lacks here are of limits that keep no log: all but Sliding ones.
+// The lacks here are of limits that do not slide.
 
 // refill returns k, which stands at the moment at, as it stands at now.
 func (l *limit) refill(k lack, at, now int64) lack {
@@ -66,11 +66,11 @@ func (l *limit) begin(at, n int64) int64 {
 	return at
 }
 
-// spend returns k with cost more tokens spent: as many as may be, or as can be
-// given back.
-func (l *limit) spend(k lack, cost int64) lack {
+// spend returns k with cost more tokens spent: as many as may be beside those
+// that are held, or as can be given back.
+func (l *limit) spend(k lack, cost, held int64) lack {
 	k = l.capped(k)
-	if k.spent = max(min(k.spent+clamp(cost), l.most), 0); k.spent == 0 {
+	if k.spent = max(min(k.spent+clamp(cost), l.most-held), 0); k.spent == 0 {
 		return lack{}
 	}
 	return k

@@ -18,6 +18,11 @@ type Charge struct {
 	// Shadow takes the charge out of the group that is charged as a whole: it
 	// is made alone, if there is room, once the group has passed.
 	Shadow bool
+	// Lease asks for tokens beyond the cost, to be spent elsewhere, and says
+	// what became of others; nil does neither. It is heeded in a call that has
+	// this charge alone, not in Shadow. Once a store has failed it keeps the
+	// Lease, which says nothing then.
+	Lease *Lease
 }
 
 // A Result is the answer for one bucket.
@@ -38,6 +43,8 @@ type Result struct {
 	// where the limits became slower since the bucket was charged: it is full
 	// once it would have been under the old ones. So too under Aligned after
 	// the clock was set back, which does not put off the moment of being full.
+	// While tokens are leased, both are as if all were spent and the last lease
+	// ended first, but for a RetryAfter for which what was spent comes back in time.
 	RetryAfter time.Duration
 	// FullIn is the time until that limit is full.
 	FullIn time.Duration
@@ -83,8 +90,8 @@ func (b *Bucket) result(ls *Limits, i int, cost int64, charged bool) Result {
 	l, need := &ls.list[i], ls.need(cost)
 	r := Result{Allowed: true, Limit: i, Remaining: l.burst}
 	if b.ls != nil {
-		spent := b.spent(i)
-		r.Remaining, r.FullIn = l.burst-spent, micros(b.wait(i, spent))
+		gone := b.gone(i)
+		r.Remaining, r.FullIn = l.burst-gone, micros(b.wait(i, gone))
 	}
 	lacks := need - r.Remaining
 	r.Remaining = max(r.Remaining, 0)
