@@ -61,7 +61,7 @@ const domainKey = "domain"
 // there is none, the request is allowed. The error is not nil only if ctx
 // ended before there was a decision.
 func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (*authv3.CheckResponse, error) {
-	answer, err := s.answer(ctx, attributes(req.GetAttributes()))
+	answer, err := s.answer(ctx, attributes(req.GetAttributes()), new(response.Space))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Server) Check(ctx context.Context, req *authv3.CheckRequest) (*authv3.C
 func (s *Server) Answer(ctx context.Context, request string) (answer []byte, known bool, err error) {
 	r := s.readings.Get().(*reading)
 	if known = r.read(request); known {
-		answer, err = s.answer(ctx, &r.attrs)
+		answer, err = s.answer(ctx, &r.attrs, &r.space)
 	}
 	if r.reset() {
 		s.readings.Put(r)
@@ -90,12 +90,17 @@ func (s *Server) Answer(ctx context.Context, request string) (answer []byte, kno
 // usual is room for an answer of the usual size.
 const usual = 512
 
-func (s *Server) answer(ctx context.Context, attrs *identity.Attributes) ([]byte, error) {
+func (s *Server) answer(ctx context.Context, attrs *identity.Attributes, space *response.Space) ([]byte, error) {
 	d := s.decide(ctx, attrs)
 	if d.Reason == limiter.Canceled {
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	r := response.For(d, request(attrs))
+	var q response.Request // of which an allowance repeats nothing
+	if !d.Allowed {
+		q = request(attrs)
+	}
+	q.Space = space
+	r := response.For(d, q)
 	return appendResponse(make([]byte, 0, usual), &r), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sluice-mesh/sluice/pkg/identity"
+	"github.com/sluice-mesh/sluice/pkg/response"
 	"github.com/sluice-mesh/sluice/pkg/wire"
 )
 
@@ -22,6 +23,7 @@ type reading struct {
 	attrs identity.Attributes
 	// Once each of these messages was there.
 	address, at, metadata bool
+	space                 response.Space // of the answer
 }
 
 func newReading() any {

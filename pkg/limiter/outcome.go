@@ -51,10 +51,10 @@ func (o Outcome) Seconds() int64 {
 }
 
 // SecondsAt is Seconds, except that of an aligned limit from which nothing was
-// taken it is the time from now until its period ends.
-func (o Outcome) SecondsAt(now time.Time) int64 {
+// taken it is the time from now until its period ends. Others do not call now.
+func (o Outcome) SecondsAt(now func() time.Time) int64 {
 	if o.Reset == 0 && o.Limit.Refill == bucket.Aligned && o.Limit.Zone == nil && !o.Hopeless {
-		o.Reset = o.Limit.Per - time.Duration(now.UnixNano())%o.Limit.Per
+		o.Reset = o.Limit.Per - time.Duration(now().UnixNano())%o.Limit.Per
 	}
 	return o.Seconds()
 }

@@ -77,7 +77,7 @@ func (n *entryNode) find(d descriptors.Descriptor, found []int32) []int32 {
 // buckets, at a cost of 1 each. A rule wants the whole of d, in its order.
 // Addresses in d are one caller where the policy's trust says so. An empty
 // value is a value. Of a tree at most one rule applies, the closest; addresses
-// are text there.
+// are text there. It keeps nothing of d but the texts.
 func (p *Policy) ForDescriptor(d descriptors.Descriptor) []Applied {
 	switch {
 	case len(d) == 0:

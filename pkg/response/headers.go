@@ -20,22 +20,38 @@ const (
 	ruleField
 )
 
+var ownNames = [...]string{
+	limit: "X-RateLimit-Limit", remaining: "X-RateLimit-Remaining", reset: "X-RateLimit-Reset",
+	retryAfter: "Retry-After", policyField: "RateLimit-Policy", ruleField: "",
+}
+
 // name returns the header's own name or the policy's for it, "" if it has
 // neither.
 func name(o limiter.Outcome, f field) string {
-	own, given := [...]string{
-		limit: "X-RateLimit-Limit", remaining: "X-RateLimit-Remaining", reset: "X-RateLimit-Reset",
-		retryAfter: "Retry-After", policyField: "RateLimit-Policy", ruleField: "",
-	}[f], ""
-	if h := o.Rule.Headers; h != nil {
-		given = [...]string{
-			limit: h.Limit, remaining: h.Remaining, reset: h.Reset, retryAfter: h.RetryAfter, policyField: h.Policy, ruleField: h.Rule,
-		}[f]
-	}
-	if given != "" {
+	if given := givenName(o, f); given != "" {
 		return given
 	}
-	return own
+	return ownNames[f]
+}
+
+func givenName(o limiter.Outcome, f field) string {
+	h := o.Rule.Headers
+	switch {
+	case h == nil:
+		return ""
+	case f == limit:
+		return h.Limit
+	case f == remaining:
+		return h.Remaining
+	case f == reset:
+		return h.Reset
+	case f == retryAfter:
+		return h.RetryAfter
+	case f == policyField:
+		return h.Policy
+	default:
+		return h.Rule
+	}
 }
 
 // numbers are those of an outcome, as text: headers and metadata say the same.
@@ -55,9 +71,9 @@ func numbersOf(o limiter.Outcome) numbers {
 
 // limitHeaders appends to hs the headers of the families that the rule's file
 // asks for.
-func limitHeaders(hs []Header, o limiter.Outcome, n numbers) []Header {
+func limitHeaders(hs []Header, o limiter.Outcome, n numbers, r Request) []Header {
 	x, ietf := o.Families()
-	if x {
+	if x && !r.leaves(o) {
 		hs = append(hs, Header{name(o, limit), n.limit}, Header{name(o, remaining), n.remaining})
 		if !o.Hopeless {
 			hs = append(hs, Header{name(o, reset), n.seconds})
@@ -67,6 +83,13 @@ func limitHeaders(hs []Header, o limiter.Outcome, n numbers) []Header {
 		hs = append(hs, Header{name(o, policyField), ietfPolicy(o)}, Header{"RateLimit", ietfLimit(o)})
 	}
 	return hs
+}
+
+// leaves says that the X-RateLimit headers are left to who asks. Scripts that
+// may see them must be told their names all the same.
+func (r Request) leaves(o limiter.Outcome) bool {
+	h := o.Rule.Headers
+	return r.Limits && (h == nil || len(h.CORS) == 0 && h.Limit == "" && h.Remaining == "" && h.Reset == "")
 }
 
 // maxInteger is the largest integer of a structured field.

@@ -21,6 +21,18 @@ type Request struct {
 	Origin string
 	// GRPC says that the client speaks gRPC and reads grpc-status.
 	GRPC bool
+	// Limits says that who asks writes X-RateLimit headers by itself. Those of
+	// these names may be left out of the answer then.
+	Limits bool
+	// Space, unless nil, holds the headers and the facts of the answer, which
+	// is good until it holds those of another.
+	Space *Space
+}
+
+// A Space is room for the headers and the facts of one answer.
+type Space struct {
+	headers [8]Header
+	facts   [5]Header
 }
 
 // A Header is one header line.
@@ -82,7 +94,7 @@ func For(d limiter.Decision, r Request) Response {
 func answer(d *limiter.Decision, r Request) Response {
 	switch {
 	case d.Allowed:
-		return allow(d)
+		return allow(d, r)
 	case d.Reason == limiter.OverLimit:
 		return deny(d, r)
 	case d.Reason == limiter.Refused:
@@ -92,7 +104,7 @@ func answer(d *limiter.Decision, r Request) Response {
 	}
 }
 
-func allow(d *limiter.Decision) Response {
+func allow(d *limiter.Decision, r Request) Response {
 	resp := Response{Allowed: true, Status: statusOK}
 	if d.Deciding < 0 {
 		resp.Metadata = allowedAlone
@@ -102,17 +114,19 @@ func allow(d *limiter.Decision) Response {
 		resp.Metadata = []Header{{"rule", text(d.Applied[d.Deciding].Rule.Name)}, allowed}
 		return resp
 	}
-	resp.say(d.Outcome(d.Deciding))
+	resp.say(d.Outcome(d.Deciding), r)
 	return resp
 }
 
 // say adds what an outcome has to say, in headers, of which a denial adds a few
 // more, and in metadata, and returns its numbers.
-func (resp *Response) say(o limiter.Outcome) numbers {
-	const headers, facts = 8, 5
-	n, space := numbersOf(o), new([headers + facts]Header)
-	resp.Headers = limitHeaders(space[:0:headers], o, n)
-	resp.Metadata = metadata(space[headers:headers:headers+facts], o, n)
+func (resp *Response) say(o limiter.Outcome, r Request) numbers {
+	n, space := numbersOf(o), r.Space
+	if space == nil {
+		space = new(Space)
+	}
+	resp.Headers = limitHeaders(space.headers[:0], o, n, r)
+	resp.Metadata = metadata(space.facts[:0], o, n)
 	return n
 }
 
@@ -123,7 +137,7 @@ func deny(d *limiter.Decision, r Request) Response {
 	if resp.Status == 0 {
 		resp.Status = statusTooManyRequests
 	}
-	if n := resp.say(o); !o.Hopeless {
+	if n := resp.say(o, r); !o.Hopeless {
 		resp.add(name(o, retryAfter), n.seconds)
 	}
 	resp.limited(r)

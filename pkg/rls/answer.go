@@ -105,7 +105,7 @@ func (a answering) standing(from, to int) (s standing) {
 	s.over = !o.Allowed && !a.Applied[place].Shadow
 	s.limited, s.limit, s.remaining = true, o, clamp(o.Remaining)
 	if s.waits = !o.Hopeless; s.waits {
-		s.seconds = o.SecondsAt(a.now())
+		s.seconds = o.SecondsAt(a.now)
 	}
 	return s
 }

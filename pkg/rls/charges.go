@@ -15,10 +15,9 @@ import (
 // far enough below the bound of exact numbers that sums of it stay there.
 const maxCost = 1 << 40
 
-func descriptor(d *commonv3.RateLimitDescriptor) descriptors.Descriptor {
-	entries := make(descriptors.Descriptor, len(d.GetEntries()))
-	for i, e := range d.GetEntries() {
-		entries[i] = descriptors.Entry{Key: e.GetKey(), Value: e.GetValue()}
+func appendEntries(entries descriptors.Descriptor, d *commonv3.RateLimitDescriptor) descriptors.Descriptor {
+	for _, e := range d.GetEntries() {
+		entries = append(entries, descriptors.Entry{Key: e.GetKey(), Value: e.GetValue()})
 	}
 	return entries
 }

@@ -17,6 +17,7 @@ type reading struct {
 	descriptors []*commonv3.RateLimitDescriptor       // as many as there ever were
 	entries     []*commonv3.RateLimitDescriptor_Entry // and of these
 	used        int                                   // entries
+	scratch
 }
 
 func newReading() any { return &reading{} }
@@ -26,6 +27,7 @@ const few = 64
 
 // reset forgets the request, and says whether r is worth keeping.
 func (r *reading) reset() bool {
+	r.scratch.reset()
 	for _, d := range r.req.GetDescriptors() {
 		clear(d.GetEntries())
 		d.Entries = d.Entries[:0]

@@ -67,7 +67,7 @@ func New(o Options) (*Server, error) {
 // 16384 of them gets INVALID_ARGUMENT; otherwise the error is not nil only if
 // ctx ended before there was a decision or, with a Manner, if there is no set.
 func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
-	answer, err := s.answer(ctx, req)
+	answer, err := s.answer(ctx, req, new(scratch))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitReques
 func (s *Server) Answer(ctx context.Context, request string) (answer []byte, known bool, err error) {
 	r := s.readings.Get().(*reading)
 	if known = r.read(request); known {
-		answer, err = s.answer(ctx, &r.req)
+		answer, err = s.answer(ctx, &r.req, &r.scratch)
 	}
 	if r.reset() {
 		s.readings.Put(r)
@@ -96,17 +96,17 @@ func (s *Server) Answer(ctx context.Context, request string) (answer []byte, kno
 // usual is room for an answer of the usual size.
 const usual = 256
 
-func (s *Server) answer(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte, error) {
+func (s *Server) answer(ctx context.Context, req *rlsv3.RateLimitRequest, c *scratch) ([]byte, error) {
 	if s.opts.Asked == nil {
-		return s.write(ctx, req)
+		return s.write(ctx, req, c)
 	}
 	begin := s.opts.Now()
-	answer, err := s.write(ctx, req)
+	answer, err := s.write(ctx, req, c)
 	s.opts.Asked(s.opts.Now().Sub(begin), err)
 	return answer, err
 }
 
-func (s *Server) write(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte, error) {
+func (s *Server) write(ctx context.Context, req *rlsv3.RateLimitRequest, c *scratch) ([]byte, error) {
 	if err := check(req); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Server) write(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte
 	if set == nil && s.opts.Manner != nil {
 		return nil, status.Error(codes.Unavailable, "no rate limit configuration loaded")
 	}
-	m, ends := s.match(set.Domain(req.GetDomain()), req)
+	m, ends := s.match(set.Domain(req.GetDomain()), req, c)
 	d := s.decide(ctx, req, m, ends)
 	if d.Reason == limiter.Canceled {
 		return nil, status.FromContextError(ctx.Err()).Err()
@@ -123,7 +123,7 @@ func (s *Server) write(ctx context.Context, req *rlsv3.RateLimitRequest) ([]byte
 	if s.opts.Manner != nil {
 		return marshal(s.opts.Manner.answer(a, req))
 	}
-	r := response.For(d, response.Request{})
+	r := response.For(d, response.Request{Limits: true, Space: &c.space})
 	return a.append(make([]byte, 0, usual), &r, len(req.GetDescriptors())), nil
 }
 
