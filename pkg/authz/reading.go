@@ -165,17 +165,7 @@ func (r *reading) http(f wire.Field) bool {
 
 // entry reads an entry of a map of texts.
 func entry(f wire.Field, into map[string]string, wanted func(key string) bool) bool {
-	var key, value string
-	ok := f.Message(func(f wire.Field) bool {
-		switch f.Number {
-		case 1:
-			return f.Set(&key)
-		case 2:
-			return f.Set(&value)
-		default:
-			return true
-		}
-	})
+	key, value, ok := f.Pair()
 	if !ok || !wanted(key) {
 		return false
 	}

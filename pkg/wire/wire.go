@@ -82,6 +82,39 @@ func (f Field) Set(text *string) bool {
 	return f.Kind == Bytes && utf8.ValidString(f.Text)
 }
 
+// Pair is the entry of a map of texts that f is, where it is one.
+func (f Field) Pair() (key, value string, ok bool) {
+	if key, value, ok = usualPair(f.Text); ok && f.Kind == Bytes {
+		return key, value, utf8.ValidString(key) && utf8.ValidString(value)
+	}
+	key, value = "", ""
+	ok = f.Message(func(f Field) bool {
+		switch f.Number {
+		case 1:
+			return f.Set(&key)
+		case 2:
+			return f.Set(&value)
+		default:
+			return true
+		}
+	})
+	return key, value, ok
+}
+
+// usualPair cuts an entry as everybody writes it: a short key and its value.
+func usualPair(entry string) (key, value string, ok bool) {
+	const keyTag, valueTag = 1<<3 | byte(Bytes), 2<<3 | byte(Bytes)
+	if len(entry) < 2 || entry[0] != keyTag || entry[1] >= 0x80 || len(entry)-3 < int(entry[1]) {
+		return "", "", false
+	}
+	key, rest := entry[2:2+entry[1]], entry[2+entry[1]:]
+	if rest[0] != valueTag {
+		return "", "", false
+	}
+	n, value, ok := cutVarint(rest[1:])
+	return key, value, ok && n == uint64(len(value))
+}
+
 func (f Field) skip(rest string, n int) (Field, string, bool) {
 	if len(rest) < n {
 		return f, "", false

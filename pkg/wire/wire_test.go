@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -63,6 +64,32 @@ func FuzzCut(f *testing.F) {
 			if v, _ := protowire.ConsumeVarint(value); v != got.Value {
 				t.Fatalf("Cut(%q) has %d, want %d", message, got.Value, v)
 			}
+		}
+	})
+}
+
+// Pair reads a map's entry as it is read field by field: the last of each holds.
+func FuzzPair(f *testing.F) {
+	for _, s := range []string{
+		"", "\x0a\x01a\x12\x01b", "\x12\x01b\x0a\x01a", "\x0a\x00\x12\x00", "\x0a\x01a", "\x12\x01b", "\x0a\x01a\x12\x01b\x12\x01c", "\x0a\x01a\x12\x02b", "\x0a\x02a\x12",
+		"\x0a\x01\xff\x12\x01b", "\x0a\x01a\x12\x01\xff", "\x0a\x01a\x10\x01", "\x0a\x81\x00a\x12\x01b", "\x0a\x01a\x12\x81\x00b", "\x0a\x01a\x1a\x01b", "\x0a\x7f", "\x0a",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, entry string) {
+		key, value, ok := wire.Field{Kind: wire.Bytes, Text: entry}.Pair()
+		want := map[int]string{}
+		whole := wire.Each(entry, func(f wire.Field) bool {
+			if f.Number <= 2 {
+				want[f.Number] = f.Text
+			}
+			return f.Number > 2 || f.Kind == wire.Bytes && utf8.ValidString(f.Text)
+		})
+		if ok != whole || ok && (key != want[1] || value != want[2]) {
+			t.Fatalf("Pair(%q) = %q, %q, %v, want %q, %q, %v", entry, key, value, ok, want[1], want[2], whole)
+		}
+		if _, _, ok := (wire.Field{Kind: wire.Fixed32, Text: entry}).Pair(); ok {
+			t.Fatalf("Pair(%q) of another kind is one, want none", entry)
 		}
 	})
 }
