@@ -28,34 +28,41 @@ func onWire(desc grpc.ServiceDesc, server any) *grpc.ServiceDesc {
 	if !ok || len(desc.Methods) != 1 {
 		return &desc
 	}
-	m := wiredMethod{a, desc.Methods[0].Handler, "/" + desc.ServiceName + "/" + desc.Methods[0].MethodName}
+	m := &wiredMethod{
+		answerer: a, server: server, generated: desc.Methods[0].Handler,
+		info: &grpc.UnaryServerInfo{Server: server, FullMethod: "/" + desc.ServiceName + "/" + desc.Methods[0].MethodName},
+	}
+	m.handler = m.answer
 	desc.Methods = []grpc.MethodDesc{{MethodName: desc.Methods[0].MethodName, Handler: m.handle}}
 	return &desc
 }
 
 type wiredMethod struct {
 	answerer
+	server    any
 	generated grpc.MethodHandler
-	name      string
+	info      *grpc.UnaryServerInfo
+	handler   grpc.UnaryHandler // answer: bound once, not with each request
 }
 
 // handle is a grpc.MethodHandler. It reads the request inside the interceptor,
 // which catches panics.
 //
 //nolint:revive // grpc has ctx in the second place
-func (m wiredMethod) handle(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-	var request text
-	if err := decode(&request); err != nil {
+func (m *wiredMethod) handle(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+	request := new(text)
+	if err := decode(request); err != nil {
 		return nil, err
 	}
-	answer := func(ctx context.Context, _ any) (any, error) { return m.answer(ctx, server, request) }
 	if interceptor == nil {
-		return answer(ctx, nil)
+		return m.answer(ctx, request)
 	}
-	return interceptor(ctx, &request, &grpc.UnaryServerInfo{Server: server, FullMethod: m.name}, answer)
+	return interceptor(ctx, request, m.info, m.handler)
 }
 
-func (m wiredMethod) answer(ctx context.Context, server any, request text) (any, error) {
+// answer is a grpc.UnaryHandler of a *text.
+func (m *wiredMethod) answer(ctx context.Context, req any) (any, error) {
+	request := *req.(*text) //nolint:forcetypeassert // handle makes it
 	answer, known, err := m.Answer(ctx, string(request))
 	if err != nil {
 		return nil, err
@@ -63,7 +70,7 @@ func (m wiredMethod) answer(ctx context.Context, server any, request text) (any,
 	if known {
 		return encoded(answer), nil
 	}
-	return m.generated(server, ctx, request.decode, nil)
+	return m.generated(m.server, ctx, request.decode, nil)
 }
 
 // decode reads t into a message.
