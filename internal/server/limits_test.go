@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,6 +168,43 @@ func TestMaxMessageSize(t *testing.T) {
 	_ = c.frames.WriteData(id, true, head[:]) // the stream may have ended
 	if err := r.call(metadata.AppendToOutgoingContext(t.Context(), "x", "y")); err != nil {
 		t.Errorf("Call = %v after that, want an answer", err)
+	}
+}
+
+// Messages of many windows arrive, side by side.
+func TestLargeMessages(t *testing.T) {
+	t.Parallel()
+	r := run(t, server.Options{Services: []server.Service{echo(func(context.Context) error { return nil })}})
+	var calls sync.WaitGroup
+	for range 4 {
+		calls.Go(func() {
+			sent, got := wrapperspb.Bytes(bytes.Repeat([]byte("x"), 3<<20)), new(wrapperspb.BytesValue)
+			if err := r.conn.Invoke(t.Context(), "/test.Echo/Call", sent, got); err != nil || !bytes.Equal(got.GetValue(), sent.GetValue()) {
+				t.Errorf("Call with 3 MiB = %v and %d bytes, want all of them", err, len(got.GetValue()))
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// A request brings its client an answer, and nothing else to do.
+func TestAnswersAlone(t *testing.T) {
+	t.Parallel()
+	r := run(t, server.Options{Services: []server.Service{echo(func(context.Context) error { return nil })}})
+	c := dialRude(t, r.addr.String())
+	for id := c.open(0); ; {
+		frame, err := c.frames.ReadFrame()
+		if err != nil {
+			t.Fatalf("ReadFrame = %v, want an answer", err)
+		}
+		switch f := frame.(type) {
+		case *http2.PingFrame:
+			t.Errorf("a request is answered by the ping %q too, want none", f.Data)
+		case *http2.MetaHeadersFrame:
+			if f.StreamID == id && f.StreamEnded() {
+				return
+			}
+		}
 	}
 }
 
