@@ -171,7 +171,7 @@ func (p Part) handBack(l *Lease) (Part, bool) {
 // grant leases tokens of b, just charged under ls, to l.
 func (b *Bucket) grant(ls *Limits, l *Lease, at int64) {
 	us, n := l.For.Microseconds(), min(l.Want, ls.list[0].burst-b.gone(0))
-	if us <= 0 || l.For > LongestLease || n <= 0 {
+	if us <= 0 || us > LongestLease.Microseconds() || n <= 0 {
 		return
 	}
 	p := b.part(0).lease(Entry{at + us, n}, ceil(us, leaseParts))

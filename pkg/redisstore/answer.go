@@ -12,6 +12,8 @@ const (
 	charged
 	room // but not charged
 	foreign
+
+	withLeases = 8 // besides
 )
 
 // isStale says that r is the answer of a script that did nothing, because the
@@ -51,7 +53,9 @@ func (c *call) readAsk(a *ask, reply *numbers, seen func(string, bucket.Bucket))
 	}
 	var few [bucket.MaxLimits]bucket.Part
 	parts := few[:ls.Len()]
-	if !ok || !reply.parts(ls, parts, c.now) {
+	leased := status >= withLeases
+	status %= withLeases
+	if !ok || !reply.parts(ls, parts, c.now) || leased && !reply.leases(parts, c.now) || !c.readLease(g, reply) {
 		return false
 	}
 	a.made = status == charged
@@ -62,6 +66,20 @@ func (c *call) readAsk(a *ask, reply *numbers, seen func(string, bucket.Bucket))
 		seen(g.charges[a.charge].Key, b)
 	}
 	return true
+}
+
+// readLease sets what was leased for g, if that was asked, and says whether it
+// was there.
+func (c *call) readLease(g *group, reply *numbers) bool {
+	lease := g.lease()
+	if lease == nil {
+		return true
+	}
+	granted, ok := reply.next()
+	if lease.Granted, lease.GrantEnds = granted, 0; granted > 0 {
+		lease.GrantEnds = c.now + lease.For.Microseconds()
+	}
+	return ok
 }
 
 // numbers are what is left of a reply.
@@ -90,6 +108,17 @@ func (n *numbers) parts(ls *bucket.Limits, parts []bucket.Part, now int64) bool 
 			return false
 		}
 	}
+	return true
+}
+
+// leases reads what is leased, as if all of it ended with the last, and says
+// whether it was there. No result tells the difference.
+func (n *numbers) leases(parts []bucket.Part, now int64) bool {
+	if len(*n) < 3 || (*n)[0] < 1 || (*n)[0] > int64(len(parts)) {
+		return false
+	}
+	parts[(*n)[0]-1].Log = []bucket.Entry{{At: now + (*n)[2], Tokens: (*n)[1]}}
+	*n = (*n)[3:]
 	return true
 }
 

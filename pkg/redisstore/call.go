@@ -23,6 +23,7 @@ const (
 	failed   = 4  // elsewhere: nothing is charged, but what owes
 	told     = 8  // what was and what is stored is to be answered too
 	looks    = 16 // at what an earlier one left, under other limits
+	leases   = 32 // too
 )
 
 // A call is what one run of the script is asked, and how its reply is read.
@@ -32,7 +33,8 @@ type call struct {
 	keys   keys
 	sets   limitSets
 	packed []byte
-	asks   []ask // in the reply's order
+	leases []byte // packed
+	asks   []ask  // in the reply's order
 	job    job
 
 	slot    uint16
@@ -83,7 +85,7 @@ func (c *call) empty() {
 	c.keys.reset()
 	c.sets.reset()
 	*c = call{
-		groups: c.groups[:0], keys: c.keys, sets: c.sets, packed: c.packed[:0], asks: c.asks[:0],
+		groups: c.groups[:0], keys: c.keys, sets: c.sets, packed: c.packed[:0], leases: c.leases[:0], asks: c.asks[:0],
 		waiters: c.waiters[:0], job: job{args: c.job.args[:0]},
 	}
 }
@@ -131,6 +133,10 @@ func (c *call) pack(start int) {
 		if i == start {
 			flags = begins | c.groups[a.group].flags
 		}
+		if lease := c.groups[a.group].lease(); lease != nil {
+			flags |= leases
+			c.packLease(lease)
+		}
 		if charge.Shadow {
 			flags |= isShadow
 		}
@@ -142,6 +148,21 @@ func (c *call) pack(start int) {
 		c.packed = binary.BigEndian.AppendUint32(c.packed, c.keys.place(c.prefix, charge.Key))
 		c.packed = binary.BigEndian.AppendUint32(c.packed, c.sets.place(charge.Limits))
 		c.packed = append7(c.packed, cost)
+	}
+}
+
+// lease returns what else is asked for g, nil for nothing.
+func (g *group) lease() *bucket.Lease {
+	if len(g.charges) != 1 || g.charges[0].Shadow {
+		return nil
+	}
+	return g.charges[0].Lease
+}
+
+// packLease writes l as lua/take.lua says.
+func (c *call) packLease(l *bucket.Lease) {
+	for _, n := range [...]int64{l.Want, l.For.Microseconds(), l.Back, l.Spent, l.Since, l.Ends} {
+		c.leases = append7(c.leases, min(max(n, -1<<53), 1<<53))
 	}
 }
 

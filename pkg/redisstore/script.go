@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// What limits and buckets are is in refill.lua, sliding.lua and state.lua, on
-// which the other scripts stand. usual.lua is a short way through take.lua.
+// What limits and buckets are is in refill.lua, sliding.lua, leases.lua and
+// state.lua, on which the other scripts stand. usual.lua is a short way through take.lua.
 var (
 	//go:embed lua/refill.lua
 	refillLua string
@@ -16,6 +16,8 @@ var (
 	usualLua string
 	//go:embed lua/sliding.lua
 	slidingLua string
+	//go:embed lua/leases.lua
+	leasesLua string
 	//go:embed lua/state.lua
 	stateLua string
 	//go:embed lua/take.lua
@@ -23,8 +25,8 @@ var (
 	//go:embed lua/undo.lua
 	undoLua string
 
-	takeScript = newScript(refillLua + usualLua + slidingLua + stateLua + takeLua)
-	undoScript = newScript(refillLua + slidingLua + stateLua + undoLua)
+	takeScript = newScript(refillLua + usualLua + slidingLua + leasesLua + stateLua + takeLua)
+	undoScript = newScript(refillLua + slidingLua + leasesLua + stateLua + undoLua)
 )
 
 // A script is run by its hash; a server that does not know it is sent the text.
@@ -43,7 +45,11 @@ func (s *Store) prepare(c *call) *job {
 			texts = 2 * len(c.keys.list)
 		}
 	}
-	c.job = job{slot: c.slot, script: takeScript, args: s.args(c.job.args[:0], c, &c.packed), texts: texts}
+	args := s.args(c.job.args[:0], c, &c.packed)
+	if len(c.leases) > 0 {
+		args = append(args, (*text)(&c.leases))
+	}
+	c.job = job{slot: c.slot, script: takeScript, args: args, texts: texts}
 	return &c.job
 }
 

@@ -103,6 +103,7 @@ func (s *Store) calls(g group, flags byte, pick func(i int) bool) []*call {
 		part := group{charges: make([]bucket.Charge, len(places[slot])), results: make([]bucket.Result, len(places[slot])), flags: flags}
 		for j, i := range places[slot] {
 			part.charges[j] = g.charges[i]
+			part.charges[j].Lease = nil // it is not alone
 		}
 		c := s.callIn(slot, part)
 		c.origin = places[slot]

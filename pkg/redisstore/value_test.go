@@ -172,8 +172,12 @@ const good = "\x80\x06\x0a\x24\x18\x1e\x40\x00\x00\x03\xe8" + "\x00\x00\x00\x03\
 // goodLog is that of a sliding limit, with one token taken at the last charge.
 var goodLog = "\xc0" + good[1:11] + "\x04" + good[12:] + "\x01" + "\x00\x00\x00\x00\x00\x00\x00\x01" + "\x01"
 
+// goodLease is that of a greedy limit, with one token leased for an hour.
+var goodLease = "\xc0" + good[1:11] + "\x05" + good[12:] + "\x01" + "\x00\xd6\x93\xa4\x00\x00\x00\x01" + "\x01"
+
 func foreignValues() []string {
 	with := func(i int, b string) string { return good[:i] + b + good[i+len(b):] }
+	withLease := func(i int, b string) string { return goodLease[:i] + b + goodLease[i+len(b):] }
 	withLog := func(i int, b string) string { return goodLog[:i] + b + goodLog[i+len(b):] }
 	return []string{
 		goodLog[:27] + "\x01", // so many limits, and there it ends
@@ -183,6 +187,11 @@ func foreignValues() []string {
 		withLog(34, "\x00\x00\x00"), withLog(34, "\x00\x00\x02"), // tokens that are not spent in sum
 		withLog(37, "\x00"), withLog(37, "\x02"), withLog(37, "\x11"), // so many limits
 		withLog(11, "\x03"), // no limit that slides
+		goodLease[:37], goodLease + "\x01", "\x80" + goodLease[1:],
+		withLease(11, "\x04"), withLease(11, "\x07"), // a mode that has another log, no mode
+		withLease(28, "\x00"), withLease(28, "\x02"), // so many leases
+		withLease(29, "\x00\x00\x00\x00\x00"), withLease(29, "\x00\xd6\x93\xa4\x01"), // one that has ended, one of more than an hour
+		withLease(34, "\x00\x00\x00"), // without a token
 		"", "1", "hello", "1234567890123456789012345678", good[:27], good + "\x00", good[:11],
 		with(0, "\x00"), with(0, "\xc0"), // neither flag
 		with(0, "\x90"), with(0, "\xa0"), // wide, named: another length
@@ -199,7 +208,7 @@ func TestForeignGood(t *testing.T) {
 	t.Parallel()
 	server := servers.Start(t, servers.Redis, servers.Options{Socket: true})
 	store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience})
-	for _, value := range []string{good, goodLog} {
+	for _, value := range []string{good, goodLog, goodLease} {
 		client(t, server).Set(t.Context(), "sl:k", value, 0)
 		if got := take(t, store, bucket.Charge{Key: "k", Limits: one(t).Limits, Cost: 1})[0]; got.Err != nil || got.Remaining != 9 {
 			t.Errorf("Take(%q, a bucket long full) = %+v, want 9 left", value, got)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // Differential makes so many random calls of a store and of the Go arithmetic,
 // and wants whole results to be the same: groups and single charges, shadow,
-// debt, costs of all sizes and signs, limits and modes that change under live
+// debt, costs of all sizes and signs, leases, limits and modes that change under live
 // buckets, and a clock that is set forth and back. It stops at the first
 // difference. The same seed makes the same calls. It returns how many charges
 // it made.
@@ -25,15 +26,18 @@ func Differential(t *testing.T, h Harness, calls int, seed uint64) int {
 		if d.chance(40) {
 			d.change()
 		}
-		charges := d.charges()
-		want, got := d.model.take(charges), take(t, h.Store, charges...)
-		if diff := cmp.Diff(want, got); diff != "" {
+		charges, lease := d.leasing(d.charges())
+		same := slices.Clone(charges)
+		same[0].Lease = lease
+		want, got := d.model.take(same), take(t, h.Store, charges...)
+		if diff := cmp.Diff(want, got) + cmp.Diff(same[0].Lease, charges[0].Lease); diff != "" {
 			t.Fatalf("seed %d, call %d at %v: Take(%s) (-model +store):\n%s", seed, i, d.model.now.Sub(epoch), describe(charges), diff)
 		}
 		d.count(got)
+		d.leases.note(charges)
 	}
-	t.Logf("%d calls: %d results with room, %d without; clock forth %d, back %d; %d changes of limits; costs: %d negative, %d huge, %d on a key again",
-		calls, d.room, d.lack, d.forth, d.back, d.changes, d.negative, d.huge, d.repeated)
+	t.Logf("%d calls: %d results with room, %d without; clock forth %d, back %d; %d changes of limits; costs: %d negative, %d huge, %d on a key again; %d leases, %d handed back",
+		calls, d.room, d.lack, d.forth, d.back, d.changes, d.negative, d.huge, d.repeated, d.leases.granted, d.leases.over)
 	return d.room + d.lack
 }
 
@@ -70,6 +74,8 @@ type driver struct {
 	zone  *time.Location
 	model model
 	rules []*ruled
+
+	leases leases
 	// How often what happened, so that a run can be seen to have tried it.
 	room, lack, forth, back, changes, negative, huge, repeated int
 }

@@ -71,6 +71,17 @@ var usualVersions = [][]version{
 
 var oddVersions = [][]version{
 	{
+		// To lease from, with bursts that become more and less.
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 90}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 900}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 20}),
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 5_000_000}),
+		plain(bucket.Limit{Name: "n", Tokens: 70, Per: 10 * sec}, bucket.Limit{Tokens: 4, Per: sec, Burst: 60}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Refill: byCharge}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Refill: byClock}),
+		owing(50, bucket.Limit{Tokens: 40, Per: 10 * sec}),
+	},
+	{
 		// A prime rate and a long period: counted in ticks of 1 ms where
 		// the burst is large, of 1 µs where it is small.
 		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 1_000_003}),

@@ -6,8 +6,6 @@
 local slides -- what sliding() returns, once it is needed
 
 local function sliding()
-  local ENTRY, WIDE_ENTRY = 'I5I3', 'I7I7'
-
   -- regroup returns log, of a limit with another period, as l has it at the moment at, and the µs since the first charge
   -- of its newest entry: without what is a period old, and with the charges of one slot as one entry.
   local function regroup(l, at, log)
@@ -78,11 +76,9 @@ local function sliding()
     return spent, aux
   end
 
-  -- entries returns the log of n entries at a place in value, at being the time of its last charge and us the period; or
-  -- nil if it has not so many tokens as are spent.
-  local function entries(value, place, n, format, at, us, spent)
-    local log = {unpack('>' .. string.rep(format, n), value, place)}
-    log[#log] = nil -- where it ends
+  -- entries returns log, of how many µs before the moment at charges were made, with the moments; or nil if one is as old as
+  -- a period of us, or they have not so many tokens as are spent.
+  local function entries(log, at, us, spent)
     for i = 1, #log, 2 do
       if log[i] >= us or log[i + 1] == 0 then return nil end
       us, spent = log[i], spent - log[i + 1]
@@ -91,34 +87,6 @@ local function sliding()
     return spent == 0 and log
   end
 
-  -- read returns the logs in value by the place of their limits, or nil if they are none of ours.
-  local function read(value, f, stride, count, wide, at, place)
-    local all, format, size = {}, ENTRY, 8
-    if wide then format, size = WIDE_ENTRY, 14 end
-    for j = 4, 3 + count * stride, stride do
-      if f[j] == 4 then
-        local n = byte(value, place)
-        if place + n * size >= #value then return nil end
-        all[j] = entries(value, place + 1, n, format, at, f[j + 1] * 1000, f[j + 3])
-        if not all[j] then return nil end
-        place = place + 1 + n * size
-      end
-    end
-    return place == #value and all
-  end
-
-  -- write adds logs to the parts of a value.
-  local function write(parts, set, logs, wide)
-    for i = 1, #set do
-      if set[i].mode == 4 then
-        local log, format = logs[i], '>' .. (wide and WIDE_ENTRY or ENTRY)
-        parts[#parts + 1] = pack('>B', #log / 2)
-        for j = 1, #log, 2 do parts[#parts + 1] = pack(format, now - log[j], log[j + 1]) end
-      end
-    end
-    parts[#parts + 1] = pack('>B', #set)
-  end
-
-  return {slide = slide, add = add, giveBack = giveBack, read = read, write = write}
+  return {slide = slide, add = add, giveBack = giveBack, entries = entries}
 end
 

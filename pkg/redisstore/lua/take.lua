@@ -1,12 +1,17 @@
 -- take.lua: charge the buckets of each group, or none of them. It follows state.lua, and so do KEYS and ARGV 1 and 2.
 --
 -- ARGV  3  the charges, packed: flags B (1 begins a group, 2 is shadow, 16 only wants what an earlier charge of its group
---          left under other limits), key I4 and set I4 (places, from 1), cost i7.
+--          left under other limits, 32 is its group and has a lease), key I4 and set I4 (places, from 1), cost i7.
 --          In a group the shadow charges come last. Its costs on one key are summed already.
 --          A group that begins with 4 has failed elsewhere; if the first begins with 8, it is the only one
+--       4  the leases, if there are any, packed: how many tokens are wanted i7 and for how many µs i7; and of a lease that
+--          is over how many are given back i7 and how many of those were spent i7, and from when until when by the clock i7
+--          each, the latter no later than when it ends
 -- Reply now, then for each charge
 --          0 no room, 1 charged, 2 room but not charged, then spent and aux for each limit, then for each that slides the
 --          number of its entries and of each how many µs ago it was, and its tokens;
+--          8 more where there are leases: then follow the place of their limit, their tokens and in how many µs the last
+--          ends; and where the charge had a lease, how many tokens were leased;
 --          or 3 alone: the value is none of ours. It was left as it is, and the group went on as if it had room.
 --          After 8, for each key what is to be put back if the charge is undone, and what is stored now: '' for nothing.
 --          now alone: the running period of a calendar is another than ARGV 2 says, and nothing was done
@@ -23,7 +28,7 @@ local function answer(k, status)
   n = n + 1
   out[n] = status
   if status == 3 then return end
-  local lacks = state[k]
+  local lacks, first = state[k], n
   for i = 1, #lacks do out[n + i] = lacks[i] end
   n = n + #lacks
   for i = 1, lacks.logs and #lacks.logs or 0 do
@@ -33,6 +38,10 @@ local function answer(k, status)
       for j = 1, #log, 2 do out[n + 1 + j], out[n + 2 + j] = now - log[j], log[j + 1] end
       n = n + 1 + #log
     end
+  end
+  local lease = lacks.lease
+  if lease then
+    out[first], out[n + 1], out[n + 2], out[n + 3], n = status + 8, lease.limit, lease.sum, lease[#lease - 1] - now, n + 3
   end
 end
 
@@ -66,8 +75,8 @@ end
 -- usual makes a charge that is a group, of a usual set: it does what take would, and says whether it has.
 local function usual(k, set, cost)
   if under[k] ~= set then settle(k, set) end
-  if foreign[k] then return false end
   local lacks, status = state[k], 0
+  if not lacks or lacks.lease then return false end
   if cost <= set[1].burst - lacks[1] then
     lacks[1], left[k], charged[k], status = lacks[1] + cost, lacks, set, 1
   else
@@ -77,8 +86,51 @@ local function usual(k, set, cost)
   return true
 end
 
+-- report takes tokens out of the leases of k, of which so many have been spent, and says whether there were any.
+local function report(k, set, back, spent, ends)
+  local lacks = state[k]
+  local log = lacks.lease
+  local taken = log and not set.closed and leases.handBack(log, back, ends)
+  if not taken then return false end
+  local i = log.limit
+  lacks[2 * i - 1], lacks[2 * i] = pay(set[i], lacks[2 * i - 1], lacks[2 * i], math.max(min(spent, taken), 0), nil, log.sum)
+  if log.sum == 0 then lacks.lease = nil end
+  left[k], charged[k] = lacks, set
+  return true
+end
+
+-- grant leases tokens of k, just charged, and returns how many.
+local function grant(k, set, want, us)
+  local l, lacks = set[1], state[k]
+  if #set > 1 or l.mode % 2 == 1 or l.mode == 4 or set.debt then return 0 end
+  local log, granted = leases.grant(lacks.lease or {sum = 0}, l.burst - lacks[1], want, us)
+  if granted > 0 then lacks.lease = log end
+  return granted
+end
+
+local place = 1 -- in ARGV[4]
+
+-- takeLeasing makes charge c, which is a group, and what its lease says.
+local function takeLeasing(c)
+  local k, set, cost, granted = keys[c], terms[c], costs[c], 0
+  local want, us, back, spent, since, ends
+  want, us, back, spent, since, ends, place = unpack('>i7i7i7i7i7i7', ARGV[4], place)
+  leases = leases or leasing()
+  if under[k] ~= set then settle(k, set) end
+  if foreign[k] then return answer(k, 3) end
+  local reported = back > 0 and now >= since and now < ends and report(k, set, back, spent, ends)
+  local fits = holds(k, set, cost)
+  local made = (fits or (set.debt and cost > 0)) and spend(k, set, cost)
+  if made and fits and cost > 0 then granted = grant(k, set, want, us) end
+  if not (made or reported or fits) then keep[k] = true end
+  answer(k, fits and 1 or 0)
+  n = n + 1
+  out[n] = granted
+end
+
 -- take makes the charges of one group, from first to last.
 local function take(first, last)
+  if flags[first] >= 32 then return takeLeasing(first) end
   if first == last and flags[first] == 1 and costs[first] > 0 and terms[first].usual and usual(keys[first], terms[first], costs[first]) then
     return
   end
@@ -100,7 +152,7 @@ for c = 1, count do
 end
 for k = 1, #KEYS do
   local stored = write(k) or ''
-  if flags[1] and flags[1] >= 8 then
+  if flags[1] and flags[1] % 32 >= 8 then
     out[n + 1] = before[k] and (ahead[k] and moved(before[k]) or before[k]) or ''
     out[n + 2] = stored
     n = n + 2

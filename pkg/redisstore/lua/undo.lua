@@ -35,7 +35,8 @@ local function same(k, set)
   local f = {unpack(format, values[k])}
   for i = 1, count do
     local j = 4 + (i - 1) * stride
-    if f[j] ~= set[i].mode or f[j + 1] ~= set[i].per or f[j + 2] ~= set[i].tokens then return false end
+    local mode = f[j] > 4 and f[j] * 2 - 10 or f[j] -- whatever is leased
+    if mode ~= set[i].mode or f[j + 1] ~= set[i].per or f[j + 2] ~= set[i].tokens then return false end
   end
   return true
 end
