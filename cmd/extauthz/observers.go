@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/sluice-mesh/sluice/internal/collapse"
 	"github.com/sluice-mesh/sluice/internal/telemetry"
-	"github.com/sluice-mesh/sluice/pkg/denycache"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
@@ -17,14 +15,12 @@ type observers struct {
 	metrics *telemetry.Metrics
 	watch   *collapse.Watch
 	log     *slog.Logger
-	// denials are what is remembered of the policy before; nil is nothing.
-	denials *atomic.Pointer[denycache.Cache]
 }
 
 func newObservers(log *slog.Logger) observers {
 	b := thisBuild()
 	metrics := telemetry.New(telemetry.Options{Version: b.version, Revision: b.revision})
-	return observers{metrics, collapse.New(collapse.Options{Log: log, Count: metrics.Collapses()}), log, new(atomic.Pointer[denycache.Cache])}
+	return observers{metrics, collapse.New(collapse.Options{Log: log, Count: metrics.Collapses()}), log}
 }
 
 // use makes the rules of set the ones that are looked at.

@@ -49,9 +49,6 @@ func (l loading) load() (*policy.Set, error) {
 // reloaded tells what became of reading the policy.
 func (l loading) reloaded(set *policy.Set, err error) {
 	if err == nil {
-		if denials := l.denials.Load(); denials != nil {
-			denials.Clear()
-		}
 		l.metrics.Reloaded(time.Now())
 		l.log.Info("policy loaded", "files", len(set.Policies()), "rules", len(rules(set)))
 		return

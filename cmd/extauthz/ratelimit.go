@@ -129,7 +129,6 @@ func serveRatelimit(ctx context.Context, s ratelimit.Settings, settings config.S
 		return err
 	}
 	defer r.stores.close(log)
-	r.seen.denials.Store(r.stores.denials)
 	if r.stores.redis != nil {
 		r.stats.Connections = r.stores.redis.Connections
 	}

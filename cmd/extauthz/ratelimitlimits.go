@@ -79,9 +79,6 @@ func (r *reading) load() (*policy.Set, error) {
 func (r *reading) took(set *policy.Set, whole bool) {
 	r.before = set
 	r.use(set)
-	if denials := r.denials.Load(); denials != nil {
-		denials.Clear()
-	}
 	if whole {
 		r.stats.ConfigLoadSuccess.Add(1)
 		r.metrics.Reloaded(time.Now())

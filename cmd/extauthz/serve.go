@@ -69,7 +69,6 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 		return err
 	}
 	defer stores.close(log)
-	seen.denials.Store(stores.denials)
 	services, err := newServices(policies, stores, seen)
 	if err != nil {
 		return err

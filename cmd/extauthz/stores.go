@@ -28,8 +28,6 @@ type stores struct {
 	redis   *redisstore.Store
 	breaker *breaker.Breaker
 	standIn *standin.Store
-	// denials are kept before redis; nil without.
-	denials *denycache.Cache
 }
 
 func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
@@ -76,11 +74,12 @@ func openRedis(settings config.Settings, memory *memstore.Store, metrics *teleme
 	if settings.DenyCache == 0 {
 		return s, nil
 	}
-	if s.denials, err = denycache.New(denycache.Options{Store: b, MaxBytes: int64(settings.DenyCache)}); err != nil {
+	denials, err := denycache.New(denycache.Options{Store: b, MaxBytes: int64(settings.DenyCache)})
+	if err != nil {
 		return nil, errors.Join(err, standIn.Close(), b.Close(), redis.Close())
 	}
-	metrics.Denials(config.Redis, s.denials)
-	s.main = metrics.Errors(config.Redis, s.denials)
+	metrics.Denials(config.Redis, denials)
+	s.main = metrics.Errors(config.Redis, denials)
 	return s, nil
 }
 
