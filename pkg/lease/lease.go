@@ -1,0 +1,187 @@
+// Package lease stands before a store that is far away and takes tokens of hot
+// keys ahead: a share of the burst at a time, to spend without a round trip. What
+// is left is given back when the time of the lease is over, or sooner.
+//
+// It takes charges of a single bucket whose limits say that they are leased
+// from; all others pass by. A key is hot once it is charged eight times within
+// the time of a lease. Then one caller asks for a lease along with its charge
+// while the others charge the store, and once it is there they spend it. They
+// stop an eighth of its time before it ends, by this process's own monotonic
+// clock, counted from before the store was asked. A lease that may have been
+// granted, but of which no answer came, is never spent.
+//
+// How it is that no more is admitted than the limit is told in package bucket.
+// What is leased and not spent is missing for others for as long as the lease
+// lasts, and a 16th of it longer, if it is not given back: when the process is
+// killed, or the store does not answer. While the store is away, what is held is
+// spent all the same until it stops: the store has counted it already.
+//
+// The package knows neither the store nor the rules.
+package lease
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+)
+
+const (
+	// DefaultMaxKeys is how many keys are watched unless Options say. They take
+	// some 2 MB.
+	DefaultMaxKeys = 1 << 13
+
+	shards = 64
+	// workers give back at once.
+	workers = 16
+	// goodbye bounds giving back at Close.
+	goodbye = time.Second
+)
+
+// A Target is what is asked.
+type Target interface {
+	// Take makes the charges of one request, and heeds their leases.
+	Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error
+}
+
+// Options say what a Store stands before. Only Target is required.
+type Options struct {
+	Target Target
+	// MaxKeys is about how many keys are watched at most, the hot ones
+	// included. Where there is no room for another, it is not leased from. 0
+	// means DefaultMaxKeys.
+	MaxKeys int
+}
+
+// A Store is a store before another. It is safe for concurrent use.
+type Store struct {
+	target Target
+	seed   maphash.Seed
+	shards [shards]shard
+
+	closed  atomic.Bool
+	places  chan struct{} // of workers
+	wait    sync.WaitGroup
+	figures figures
+}
+
+// New returns a Store that holds nothing. It does not own the target. Close it
+// after use, before the target.
+func New(o Options) (*Store, error) {
+	switch {
+	case o.Target == nil:
+		return nil, errors.New("lease: Options.Target is required")
+	case o.MaxKeys < 0:
+		return nil, errors.New("lease: Options.MaxKeys is negative, want 0 for the default or more")
+	case o.MaxKeys == 0:
+		o.MaxKeys = DefaultMaxKeys
+	}
+	s := &Store{target: o.Target, seed: maphash.MakeSeed(), places: make(chan struct{}, workers)}
+	for i := range s.shards {
+		s.shards[i].keys, s.shards[i].most = map[string]*entry{}, max(o.MaxKeys/shards, 1)
+	}
+	return s, nil
+}
+
+// Take makes charges: of what is held, if it can, and else by the target. After
+// an error that the target makes, it may read charges still.
+func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
+	if !leased(charges) || len(results) != 1 || ctx.Err() != nil || s.closed.Load() {
+		return s.target.Take(ctx, charges, results)
+	}
+	c := &charges[0]
+	sh := &s.shards[maphash.String(s.seed, c.Key)%shards]
+	e, choice := sh.decide(c, time.Now())
+	switch {
+	case choice.Way == Spend:
+		results[0] = choice.Result
+		return nil
+	case choice.Way == Plain:
+		return s.target.Take(ctx, charges, results)
+	}
+	return s.ask(ctx, sh, e, c, &choice.Lease, results)
+}
+
+// leased says whether charges may be made of what is held.
+func leased(charges []bucket.Charge) bool {
+	if len(charges) != 1 || charges[0].Shadow || charges[0].Cost == 0 || charges[0].Lease != nil {
+		return false
+	}
+	tokens, _ := charges[0].Limits.Lease()
+	return tokens > 0
+}
+
+// ask makes c by the target, with l, for e.
+func (s *Store) ask(ctx context.Context, sh *shard, e *entry, c *bucket.Charge, l *bucket.Lease, results []bucket.Result) error {
+	leasing := *c
+	leasing.Lease = l
+	err := s.target.Take(ctx, []bucket.Charge{leasing}, results)
+	failed := err != nil || results[0].Err != nil
+	s.figures.over(l, failed)
+	now := time.Now()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if failed || s.closed.Load() {
+		e.Failed()
+		return err
+	}
+	e.Answered(now, l, results[0])
+	if granted, _, _, stops := e.Held(); granted > 0 {
+		s.figures.leased.Add(granted)
+		s.figures.held.Add(1)
+		e.wake(stops.Sub(now), func() { s.end(sh, e) })
+	}
+	return nil
+}
+
+// end gives back what e holds, if its time is over.
+func (s *Store) end(sh *shard, e *entry) {
+	now := time.Now()
+	sh.mu.Lock()
+	granted, _, ls, stops := e.Held()
+	if granted == 0 || now.Before(stops) || s.closed.Load() {
+		sh.mu.Unlock()
+		return
+	}
+	l, _ := e.End(now)
+	s.wait.Add(1)
+	sh.mu.Unlock()
+	defer s.wait.Done()
+	_, lasts := ls.Lease()
+	ctx, cancel := context.WithTimeout(context.Background(), min(max(early(lasts), 10*time.Millisecond), goodbye))
+	defer cancel()
+	s.giveBack(ctx, e.key, ls, &l)
+}
+
+// giveBack has the target told of l.
+func (s *Store) giveBack(ctx context.Context, key string, ls *bucket.Limits, l *bucket.Lease) {
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-ctx.Done():
+		s.figures.over(l, true)
+		return
+	}
+	results := make([]bucket.Result, 1)
+	err := s.target.Take(ctx, []bucket.Charge{{Key: key, Limits: ls, Lease: l}}, results)
+	s.figures.over(l, err != nil || results[0].Err != nil)
+}
+
+// Close gives back all that is held, within a second. From then on charges pass
+// by.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	for i := range s.shards {
+		s.shards[i].close(func(key string, ls *bucket.Limits, l bucket.Lease) {
+			s.wait.Go(func() { s.giveBack(ctx, key, ls, &l) })
+		})
+	}
+	s.wait.Wait()
+	return nil
+}
