@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
@@ -13,7 +14,8 @@ import (
 type batch struct {
 	entries []*entry
 	charges int
-	until   time.Time // the last of them waits so long
+	until   time.Time // the last of them waits so long; or its leader does
+	leader  *entry    // whose caller carries it out; nil is a lane
 	calls   []*call   // one a slot
 	spare   []*call
 	jobs    []*job
@@ -22,14 +24,16 @@ type batch struct {
 // add adds e, unless b is full.
 func (b *batch) add(e *entry) bool {
 	charges := len(e.group.charges) + len(e.jobs)
-	if len(b.entries) > 0 && b.charges+charges > batchCharges {
+	switch {
+	case len(b.entries) > 0 && b.charges+charges > batchCharges:
+		return false
+	case b.leader == nil && e.until.After(b.until):
+		b.until = e.until
+	case b.leader != nil && e.until.Sub(b.until) > leadSlack:
 		return false
 	}
 	b.entries = append(b.entries, e)
 	b.charges += charges
-	if e.until.After(b.until) {
-		b.until = e.until
-	}
 	return true
 }
 
@@ -79,11 +83,24 @@ func (b *batch) reset() {
 	}
 	clear(b.calls)
 	b.entries, b.jobs, b.calls = b.entries[:0], b.jobs[:0], b.calls[:0]
-	b.charges, b.until = 0, time.Time{}
+	b.charges, b.until, b.leader = 0, time.Time{}, nil
 }
 
 // maxSpare is how many calls a lane keeps: on a Cluster there is one a slot.
 const maxSpare = 64
+
+// lead carries out a batch at a server on behalf of e, which is to be in it.
+func (s *Store) lead(at *node, e *entry) {
+	runtime.Gosched() // as a lane does
+	b := s.batches.Get().(*batch)
+	b.leader, b.until = e, e.until
+	if at.queue.take(b, true) {
+		s.serve(at, b)
+		at.queue.rest()
+	}
+	b.reset()
+	s.batches.Put(b)
+}
 
 // serve carries out b at a server and answers those who wait. What has to be
 // sent again goes on by itself: it does not hold up the lane.

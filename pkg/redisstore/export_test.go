@@ -58,6 +58,9 @@ func Redialer(places int64, stop <-chan struct{}, f dial) dial {
 	return (&dialer{dial: f, places: places, stop: stop, made: new(atomic.Int64)}).Dial
 }
 
+// Lead has callers carry out batches however long they may have to wait.
+func (s *Store) Lead() { s.leadTime = time.Hour }
+
 // Waiting is how many requests wait for a lane, and how many lanes are busy.
 func (s *Store) Waiting() (waiting, busy int) {
 	s.nodes.mu.Lock()

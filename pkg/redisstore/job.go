@@ -157,7 +157,7 @@ func (n *nodes) send(ctx context.Context, v *view, jobs []*job) {
 		byNode[at].include(j)
 	}
 	for at, e := range byNode {
-		if err := at.queue.push(e, now); err != nil {
+		if _, err := at.queue.push(e, now); err != nil {
 			e.settle()
 			e.answer(err)
 		}

@@ -21,6 +21,11 @@ const (
 	maxLanes = 8
 	// late is when a batch that is under way keeps others waiting no more.
 	late = 5 * time.Millisecond
+	// leadTime is how long a caller may have to wait that carries out a batch
+	// itself: it cannot give up sooner.
+	leadTime = time.Second
+	// leadSlack is how much longer others in that batch may want to wait.
+	leadSlack = time.Millisecond
 )
 
 var errQueue = errors.New("too many requests wait for the server")
@@ -29,6 +34,10 @@ var errQueue = errors.New("too many requests wait for the server")
 // and has it go as one when that is over. With none under way nothing waits.
 // A second round trip begins beside the first when a batch is full, or the
 // first is late: a connection that hangs holds up its own batch alone.
+//
+// A caller who comes while none is under way carries out the first batch
+// itself: to wake another goroutine for it, and to be woken by that, would cost
+// as much as all else here.
 type queue struct {
 	lanes int
 	wake  chan struct{} // a lane that rests
@@ -51,19 +60,25 @@ func newQueue(lanes int) *queue {
 	return q
 }
 
-// push adds e, or says why not.
-func (q *queue) push(e *entry, now time.Time) error {
+// push adds e, or says why not. With lead, its caller is to take and carry out
+// a batch, and then to rest.
+func (q *queue) push(e *entry, now time.Time) (lead bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
-		return errClosed
+		return false, errClosed
 	case q.length() >= maxWaiting && !e.must:
-		return errQueue
+		return false, errQueue
 	}
 	q.waiting = append(q.waiting, e)
+	if lead = e.leads && q.under == 0; lead {
+		q.under++
+		q.woken++
+		return true, nil
+	}
 	q.start(now)
-	return nil
+	return false, nil
 }
 
 func (q *queue) length() int { return len(q.waiting) - q.head }
@@ -114,6 +129,16 @@ func (q *queue) take(b *batch, woken bool) bool {
 	return true
 }
 
+// rest ends what began with a push that leads.
+func (q *queue) rest() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.under--
+	if !q.closed {
+		q.start(time.Now())
+	}
+}
+
 // fill moves what waits into b, as far as there is room.
 func (q *queue) fill(b *batch) {
 	for q.head < len(q.waiting) {
@@ -159,6 +184,7 @@ type entry struct {
 	slot  uint16
 	jobs  []*job
 	must  bool      // it gives back, and is never too much
+	leads bool      // its caller may carry out a batch
 	until time.Time // then nobody waits any more
 
 	state atomic.Uint32
@@ -193,6 +219,11 @@ func (e *entry) answer(err error) {
 // await waits for the answer. Without one when ctx ends or the time is over, e
 // is gone.
 func (e *entry) await(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-e.done:
+		return e.err
+	default:
+	}
 	e.timer.Reset(wait)
 	defer e.timer.Stop()
 	var err error

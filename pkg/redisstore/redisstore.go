@@ -75,10 +75,12 @@ type Store struct {
 	clustered bool
 	prefix    string
 	deadline  time.Duration
+	leadTime  time.Duration
 	seen      func(key string, b bucket.Bucket)
 	now       func() time.Time
 	ahead     atomic.Int64 // ns: of this clock, the server's is
 	entries   sync.Pool    // of *entry, which have timers of their own
+	batches   sync.Pool    // of *batch, for callers that carry them out
 }
 
 // New returns a Store. It does not connect: a server that is away is the error
@@ -88,8 +90,9 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{clustered: a.scheme == clustered, prefix: o.KeyPrefix, deadline: o.Deadline, seen: o.Seen, now: o.Now}
+	s := &Store{clustered: a.scheme == clustered, prefix: o.KeyPrefix, deadline: o.Deadline, leadTime: leadTime, seen: o.Seen, now: o.Now}
 	s.entries.New = func() any { return newEntry() }
+	s.batches.New = func() any { return new(batch) }
 	if s.prefix == "" {
 		s.prefix = "sl:"
 	}

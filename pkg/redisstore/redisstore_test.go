@@ -121,6 +121,9 @@ func harness(t *testing.T, at running) storetest.Harness {
 	o.Deadline = patience
 	o.Now = func() time.Time { return time.UnixMicro(now.Load()) }
 	store := open(t, o)
+	if harnesses.Load()%2 > 0 {
+		store.Lead()
+	}
 	t.Cleanup(func() {
 		for _, server := range at.servers {
 			audit(t, client(t, server), o.KeyPrefix, 60*time.Second)

@@ -12,7 +12,8 @@ import (
 // *Error of Cause "foreign", and the others are answered as if it had room.
 //
 // After an error the Store may read charges still, but it sets no result any
-// more. Any other failure is an *Error for the whole call. After the Causes timeout,
+// more. Where nobody else asks, a call that has a second or less carries itself
+// out: when ctx is canceled then, it returns by its deadline. Any other failure is an *Error for the whole call. After the Causes timeout,
 // canceled, broken, closed, reply and other the charges may have been made;
 // after the rest none was.
 //
@@ -56,7 +57,11 @@ func (s *Store) takeAt(ctx context.Context, n *node, slot uint16, charges []buck
 	wait := s.patience(ctx)
 	e := s.entries.Get().(*entry)
 	e.begin(slot, charges, results, now.Add(wait))
-	err := n.queue.push(e, now)
+	e.leads = wait <= s.leadTime
+	lead, err := n.queue.push(e, now)
+	if lead {
+		s.lead(n, e)
+	}
 	if err == nil {
 		if err = e.await(ctx, wait); e.state.Load() == gone {
 			return err // e is its batch's
