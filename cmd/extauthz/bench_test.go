@@ -22,7 +22,6 @@ func TestBench(t *testing.T) {
 		{[]string{"http", p.http, "--path", "/api/y"}, exitOK, map[bench.Answer]int64{bench.OK: 30, bench.Denied: 20}, ""},
 		{[]string{"rls", p.grpc, "--domain", "edge", "--descriptor", "generic_key=login", "--hits", "2"}, exitOK, map[bench.Answer]int64{bench.OK: 15, bench.Denied: 35}, ""},
 		{[]string{"rls", p.grpc, "--domain", "edge", "--descriptor", "generic_key=login", "--all-ok"}, exitFailed, map[bench.Answer]int64{bench.Denied: 50}, "50 of 50 requests were not OK"},
-		{[]string{"ext_authz", "unix:" + t.TempDir() + "/none"}, exitFailed, map[bench.Answer]int64{"Unavailable": 50}, "50 of 50 requests had no answer: "},
 	} {
 		args := append([]string{"bench", "--json", "-n", "50", "-c", "4", "--timeout", "30s"}, tt.args...)
 		code, stdout, stderr := ran(args, nil)
@@ -37,6 +36,23 @@ func TestBench(t *testing.T) {
 			if got.Answers[answer] != n {
 				t.Errorf("run(%q) counts %v, want %d of %s", args, got.Answers, n, answer)
 			}
+		}
+	}
+}
+
+// Nobody is asked twice who does not listen.
+func TestBenchNobody(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"ext_authz", "unix:" + t.TempDir() + "/none"},
+		{"rls", "127.0.0.1:1", "--domain", "edge", "--descriptor", "a=b"},
+		{"http", "127.0.0.1:1"},
+	} {
+		addr := args[1]
+		args = append(args, "--json", "-d", "1h", "-c", "4", "--timeout", "30s", "--warm-up", "1h")
+		code, stdout, stderr := ran(append([]string{"bench"}, args...), nil)
+		if want := "nobody listens at " + addr + ", the connection was refused: start the server, "; code != exitFailed || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("run(%q) = %d, %q, %q, want %d and %q", args, code, stdout, stderr, exitFailed, want)
 		}
 	}
 }

@@ -71,8 +71,9 @@ func (o Options) filled() Options {
 }
 
 // Run asks through c until the time or the requests of o are over, or ctx
-// ends. The error says that o cannot be used, or that a process of PIDs could
-// not be looked at; a request that fails is counted in the Report.
+// ends. The error says that o cannot be used, that a process of PIDs could not
+// be looked at, or that nobody listens where the server is to be; a request
+// that fails otherwise is counted in the Report.
 func Run(ctx context.Context, c *Client, o Options) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
@@ -81,14 +82,19 @@ func Run(ctx context.Context, c *Client, o Options) (Report, error) {
 	if o.WarmUp > 0 {
 		warm := o
 		warm.Duration, warm.Requests, warm.Progress = o.WarmUp, 0, nil
-		newLoop(c, warm).run(ctx)
+		if _, err := newLoop(c, warm).run(ctx); err != nil {
+			return Report{}, err
+		}
 	}
 	before, err := timesOf(o.PIDs)
 	if err != nil {
 		return Report{}, err
 	}
 	l := newLoop(c, o)
-	took := l.run(ctx)
+	took, err := l.run(ctx)
+	if err != nil {
+		return Report{}, err
+	}
 	after, err := timesOf(o.PIDs)
 	if err != nil {
 		return Report{}, err

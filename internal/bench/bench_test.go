@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,6 +269,41 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	if _, err := bench.Dial(bench.Target{}, bench.Authz{}); err == nil {
 		t.Errorf("Dial() without an address = nil error, want one")
+	}
+}
+
+// An ending is a server that ends with its twentieth request.
+type ending struct {
+	recorder
+	n    atomic.Int32
+	stop func()
+}
+
+func (e *ending) Check(ctx context.Context, req *authv3.CheckRequest) (*authv3.CheckResponse, error) {
+	if e.n.Add(1) == 20 {
+		go e.stop()
+	}
+	return e.recorder.Check(ctx, req)
+}
+
+// A server that ends is not asked on as fast as it refuses: twenty times take
+// a second and more.
+func TestServerEnds(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	authv3.RegisterAuthorizationServer(s, &ending{stop: s.Stop})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	got := ran(t, bench.Target{Addr: l.Addr().String()}, bench.Authz{}, bench.Options{Requests: 60, Timeout: time.Minute})
+	if err := <-ended; err != nil {
+		t.Errorf("Serve = %v, want no error", err)
+	}
+	if got.Answers[bench.OK] < 19 || got.Unanswered < 20 || got.Seconds < 1 {
+		t.Errorf("Run() beyond the server's end counts %v in %gs, want 19 answers and more, 20 that there were none of, and a second", got.Answers, got.Seconds)
 	}
 }
 

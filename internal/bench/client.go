@@ -39,6 +39,7 @@ type Target struct {
 // A Client asks one server. It is safe for concurrent use.
 type Client struct {
 	door  string
+	addr  string
 	asks  []asker // one for each connection
 	close func() error
 }
@@ -73,7 +74,7 @@ func Dial(t Target, r Request) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", t.Addr, err)
 	}
-	return &Client{d.name(), asks, done}, nil
+	return &Client{d.name(), t.Addr, asks, done}, nil
 }
 
 // Close closes the connections.

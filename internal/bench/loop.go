@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -18,6 +20,8 @@ type loop struct {
 	o       Options
 	begun   time.Time
 	next    atomic.Int64 // the number of the next request
+	heard   atomic.Bool  // that somebody listens
+	nobody  atomic.Bool  // does
 	callers []*caller
 }
 
@@ -28,7 +32,8 @@ type caller struct {
 	latencies *hdrhistogram.Histogram
 	late      *hdrhistogram.Histogram // by how much requests began after they were due; nil in a closed loop
 	answers   map[Answer]int64
-	failure   error // the first
+	failure   error         // the first
+	pause     time.Duration // after a connection that was refused
 	done      atomic.Int64
 	_         [64]byte // away from the next caller's count
 }
@@ -59,8 +64,9 @@ func (o *Options) keys(caller int) func() uint64 {
 	return func() uint64 { return r.Uint64N(o.Keys) }
 }
 
-// run returns how long it took until the last answer was there.
-func (l *loop) run(ctx context.Context) time.Duration {
+// run returns how long it took until the last answer was there. The error is
+// that nobody ever listened.
+func (l *loop) run(ctx context.Context) (time.Duration, error) {
 	var callers, progress sync.WaitGroup
 	ended := make(chan struct{})
 	l.begun = time.Now()
@@ -74,12 +80,15 @@ func (l *loop) run(ctx context.Context) time.Duration {
 	took := time.Since(l.begun)
 	close(ended)
 	progress.Wait()
-	return took
+	if l.nobody.Load() {
+		return took, fmt.Errorf("nobody listens at %s, the connection was refused: start the server, or ask at another address", l.client.addr)
+	}
+	return took, nil
 }
 
 // call asks one request after the other.
 func (l *loop) call(ctx context.Context, c *caller) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !l.nobody.Load() {
 		n := l.next.Add(1) - 1
 		due, ok := l.due(n)
 		if !ok {
@@ -94,7 +103,38 @@ func (l *loop) call(ctx context.Context, c *caller) {
 			return // it was cut off by us
 		}
 		c.count(answer, err, time.Since(due))
+		l.heed(ctx, c, err)
 	}
+}
+
+const (
+	firstPause = time.Millisecond
+	lastPause  = 100 * time.Millisecond
+)
+
+// heed ends the run if nobody listens from the start, and slows down a caller
+// when nobody does any more: trying as fast as it can would tell nothing.
+func (l *loop) heed(ctx context.Context, c *caller, err error) {
+	switch {
+	case !refused(err):
+		l.heard.Store(true)
+		c.pause = 0
+	case !l.heard.Load():
+		l.nobody.Store(true)
+	case l.o.Rate == 0:
+		c.pause = min(max(2*c.pause, firstPause), lastPause)
+		sleep(ctx, c.pause)
+	}
+}
+
+// refused says that err is of a connection that nobody listened for. gRPC hands
+// on no more than its text.
+func refused(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "connect: "+syscall.ECONNREFUSED.Error()) || strings.Contains(text, "connect: "+syscall.ENOENT.Error())
 }
 
 func (c *caller) count(a Answer, err error, took time.Duration) {
