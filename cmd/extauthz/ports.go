@@ -14,15 +14,20 @@ import (
 // ports are where it listens. http and admin are nil where it does not.
 type ports struct{ grpc, http, admin net.Listener }
 
-func listen(settings config.Settings) (ports, error) {
+// A portNames are what sets where the ports are.
+type portNames struct{ grpc, http, admin string }
+
+var settingNames = portNames{"grpc-addr", "http-addr", "admin-addr"}
+
+func listen(settings config.Settings, names portNames) (ports, error) {
 	var p ports
 	for _, port := range []struct {
 		listener   *net.Listener
 		name, addr string
 	}{
-		{&p.grpc, "grpc-addr", settings.GRPCAddr},
-		{&p.http, "http-addr", settings.HTTPAddr},
-		{&p.admin, "admin-addr", settings.AdminAddr},
+		{&p.grpc, names.grpc, settings.GRPCAddr},
+		{&p.http, names.http, settings.HTTPAddr},
+		{&p.admin, names.admin, settings.AdminAddr},
 	} {
 		if port.addr == "" {
 			continue

@@ -33,7 +33,8 @@ It has no flags: all settings are the variables of envoyproxy/ratelimit, with
 their defaults. A variable that is read and not needed is logged at info, one
 that looks like one and is not known as a warning. Without REDIS_URL the buckets
 are in memory. SLUICE_ON_ERROR is local, allow or deny: what becomes of requests
-while Redis is away.
+while Redis is away. SLUICE_ADMIN_HOSTS are names by which the debug port may be
+asked, with commas between, beside localhost and addresses; * is any.
 
 Limits are read from all files in RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/
 RUNTIME_APPDIRECTORY, or over xDS with CONFIG_TYPE=GRPC_XDS_SOTW. A program that
@@ -169,8 +170,12 @@ func (r *ratelimitServer) newDoor() (*rls.Server, error) {
 }
 
 func (r *ratelimitServer) listen() error {
+	names := portNames{"GRPC_PORT", "PORT", "DEBUG_PORT"}
+	if r.said.GRPCUDS != "" {
+		names.grpc = "GRPC_UDS"
+	}
 	var err error
-	if r.ports, err = listen(r.settings); err != nil || !r.said.Prometheus {
+	if r.ports, err = listen(r.settings, names); err != nil || !r.said.Prometheus {
 		return err
 	}
 	if r.scrape, err = server.Listen(r.said.PrometheusAddr); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -249,6 +250,77 @@ func TestRatelimitRedis(t *testing.T) {
 	redis.Kill()
 	if code, _ := fetch(t, a.http+"/healthcheck", ""); code != 500 {
 		t.Errorf("GET /healthcheck without Redis = %d, want 500", code)
+	}
+}
+
+// Where a port cannot be had, or a folder, the variable that names it is said.
+func TestRatelimitNamesVariables(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"GRPC_PORT", "PORT", "DEBUG_PORT"} {
+		log := newJournal()
+		environ := []string{"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1", "USE_STATSD=false", "RUNTIME_ROOT=" + t.TempDir()}
+		for _, other := range []string{"GRPC_PORT", "PORT", "DEBUG_PORT"} {
+			environ = append(environ, other+"="+map[bool]string{true: port, false: "0"}[other == name])
+		}
+		code := run(t.Context(), []string{"ratelimit"}, environ, io.Discard, log)
+		text, _ := log.read()
+		if want := "extauthz: " + name + " 127.0.0.1:" + port + ": "; code != exitFailed || !strings.Contains(text, want) {
+			t.Errorf("ratelimit with %s=%s, which is taken = %d, %s, want %d and %q", name, port, code, text, exitFailed, want)
+		}
+	}
+	d := startRatelimit(t, "RUNTIME_ROOT=/nowhere", "RUNTIME_APPDIRECTORY=limits")
+	const want = "it is RUNTIME_ROOT (/nowhere), RUNTIME_SUBDIRECTORY () and RUNTIME_APPDIRECTORY (limits), joined"
+	d.log.await(t, want, 1)
+}
+
+// No page that a browser shows is a way in.
+func TestRatelimitAgainstPages(t *testing.T) {
+	t.Parallel()
+	dir := runtimeFolder(t, t.TempDir(), map[string]string{"config/mesh.yaml": limitFile("mesh", "2")})
+	d := startRatelimit(t, "RUNTIME_ROOT="+dir, "SLUICE_ADMIN_HOSTS=debug.mesh, other")
+	for _, test := range []struct {
+		method, at, path, host, origin string
+		code                           int
+	}{
+		{"GET", d.debug, "/stats", "127.0.0.1", "", 200},
+		{"GET", d.debug, "/stats", "localhost:6070", "", 200},
+		{"GET", d.debug, "/stats", "other:6070", "", 200},
+		{"GET", d.debug, "/rlconfig", "debug.mesh", "http://debug.mesh", 200},
+		{"GET", d.debug, "/rlconfig", "debug.mesh", "http://evil.example", 403},
+		{"GET", d.debug, "/rlconfig", "evil.example", "", 421},
+		{"GET", d.debug, "/stats", "evil.example", "", 421},
+		{"GET", d.debug, "/", "evil.example", "", 421},
+		{"GET", d.debug, "/debug/pprof/", "evil.example", "", 421},
+		{"GET", d.http, "/healthcheck", "ratelimit", "", 200},
+		{"POST", d.http, "/json", "ratelimit", "", 400},
+		{"POST", d.http, "/json", "ratelimit", "http://ratelimit", 400},
+		{"POST", d.http, "/json", "ratelimit", "http://evil.example", 403},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), test.method, "http://"+test.at+test.path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = test.host
+		if test.origin != "" {
+			req.Header.Set("Origin", test.origin)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != test.code {
+			t.Errorf("%s %s of %q by a page of %q = %d, want %d", test.method, test.path, test.host, test.origin, resp.StatusCode, test.code)
+		}
 	}
 }
 

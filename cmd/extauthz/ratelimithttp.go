@@ -33,7 +33,7 @@ func (r *ratelimitServer) http(ctx context.Context) http.Handler {
 		}
 		fmt.Fprint(w, "OK")
 	})
-	mux.Handle("/json", r.door)
+	mux.Handle("/json", admin.SameSite(r.door))
 	return mux
 }
 
@@ -62,11 +62,12 @@ func (r *ratelimitServer) debug() http.Handler {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "/rlconfig       the limits in use\n/stats          statistics\n/metrics        our own, for Prometheus\n/debug/pprof/   profiles\n")
 	})
-	mux.Handle("/", admin.Handler(admin.Options{
+	o := admin.Options{
 		Ready:   func(ctx context.Context) admin.Readiness { return admin.Readiness{Ready: r.healthy(ctx, false) == nil} },
-		Metrics: r.seen.metrics.Handler(), Pprof: true, Hosts: []string{"*"},
-	}))
-	return mux
+		Metrics: r.seen.metrics.Handler(), Pprof: true, Hosts: r.said.AdminHosts, HostsSetting: "SLUICE_ADMIN_HOSTS",
+	}
+	mux.Handle("/", admin.Handler(o))
+	return admin.Guard(o, mux)
 }
 
 // config prints a line for each limit in use.

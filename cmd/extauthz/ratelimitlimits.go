@@ -57,6 +57,9 @@ func (r *reading) options() policyfile.Options {
 func (r *reading) load() (*policy.Set, error) {
 	set, faults := policyfile.LoadKeeping(r.options(), r.before)
 	for _, f := range faults {
+		if f.File == r.said.Folder() {
+			f.Do = r.said.FolderHint()
+		}
 		if f.Warning {
 			r.log.Warn("the configuration has a doubtful place", "fault", f.String())
 		} else {

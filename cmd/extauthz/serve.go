@@ -81,7 +81,7 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	ports, err := listen(settings)
+	ports, err := listen(settings, settingNames)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ type Options struct {
 	// Hosts are names by which the port may be asked, beside localhost and
 	// addresses; "*" is any.
 	Hosts []string
+	// HostsSetting is where Hosts come from, for who is refused; "" means the
+	// setting admin-hosts.
+	HostsSetting string
 	// Token returns what must be brought for all but health and metrics. Where
 	// it is nil nothing must be, and nothing here changes anything.
 	Token func() ([]byte, error)
@@ -72,7 +75,7 @@ func Handler(o Options) http.Handler {
 	if o.Pprof {
 		profiles(mux)
 	}
-	return guard{o, mux}
+	return Guard(o, mux)
 }
 
 func profiles(mux *http.ServeMux) {

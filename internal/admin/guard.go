@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -22,15 +23,34 @@ type guard struct {
 	next http.Handler
 }
 
+// Guard returns next behind what Options say of names and the token, and out of
+// reach of pages of other sites.
+func Guard(o Options, next http.Handler) http.Handler { return guard{o, next} }
+
+// SameSite returns next out of reach of pages of other sites.
+func SameSite(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if foreign(r) {
+			refuseForeign(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func refuseForeign(w http.ResponseWriter) {
+	http.Error(w, "a page of another site asked for this: open it by itself", http.StatusForbidden)
+}
+
 // ServeHTTP answers, or refuses with a word on what to do.
 func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'")
 	switch {
 	case !g.hostKnown(r):
-		http.Error(w, "this port is not asked for by that name: use its address or localhost, or add the name to the setting admin-hosts", http.StatusMisdirectedRequest)
+		http.Error(w, "this port is not asked for by that name: use its address or localhost, or add the name to "+cmp.Or(g.opts.HostsSetting, "the setting admin-hosts"), http.StatusMisdirectedRequest)
 	case foreign(r):
-		http.Error(w, "a page of another site asked for this: open it by itself", http.StatusForbidden)
+		refuseForeign(w)
 	case g.opts.Token != nil && !slices.Contains(open, r.URL.Path) && !g.hasToken(r):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="sluice"`)
 		http.Error(w, "this needs the token of the setting admin-token-file: Authorization: Bearer TOKEN", http.StatusUnauthorized)

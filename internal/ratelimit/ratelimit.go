@@ -31,6 +31,10 @@ type Settings struct {
 	ClientTLSCACert           string
 	ClientTLSSAN              string
 
+	// AdminHosts are names by which the debug port may be asked, beside
+	// localhost and addresses; "*" is any.
+	AdminHosts []string
+
 	LogLevel, LogFormat string
 
 	// XDS says that limits come over xDS, and not from files.
@@ -98,6 +102,12 @@ type Backoff struct {
 // Folder is where files are read from.
 func (s *Settings) Folder() string {
 	return filepath.Join(s.RuntimeRoot, s.RuntimeSubdirectory, s.RuntimeAppDirectory)
+}
+
+// FolderHint says what to do about Folder, if it is not there.
+func (s *Settings) FolderHint() string {
+	return fmt.Sprintf("make that folder, or name another: it is RUNTIME_ROOT (%s), RUNTIME_SUBDIRECTORY (%s) and RUNTIME_APPDIRECTORY (%s), joined",
+		s.RuntimeRoot, s.RuntimeSubdirectory, s.RuntimeAppDirectory)
 }
 
 // Addresses are where it listens.

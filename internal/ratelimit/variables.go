@@ -244,6 +244,12 @@ var limiters = []variable{
 		}
 		return ""
 	}},
+	{name: "SLUICE_ADMIN_HOSTS", into: func(l *loader, v string) string {
+		for name := range strings.SplitSeq(v, ",") {
+			l.s.AdminHosts = append(l.s.AdminHosts, strings.TrimSpace(name))
+		}
+		return ""
+	}},
 	{name: "SLUICE_ON_ERROR", into: func(l *loader, v string) string {
 		word, ok := map[string]policy.OnError{"local": policy.Local, "allow": policy.Allow, "deny": policy.Deny503}[v]
 		if !ok {
