@@ -103,7 +103,7 @@ func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []buc
 	case choice.Way == Plain:
 		return s.target.Take(ctx, charges, results)
 	}
-	return s.ask(ctx, sh, e, c, &choice.Lease, results)
+	return s.ask(ctx, sh, e, c, choice.Lease, results)
 }
 
 // leased says whether charges may be made of what is held.
@@ -116,8 +116,8 @@ func leased(charges []bucket.Charge) bool {
 }
 
 // ask makes c by the target, with l, for e.
-func (s *Store) ask(ctx context.Context, sh *shard, e *entry, c *bucket.Charge, l *bucket.Lease, results []bucket.Result) error {
-	leasing := *c
+func (s *Store) ask(ctx context.Context, sh *shard, e *entry, c *bucket.Charge, asked bucket.Lease, results []bucket.Result) error {
+	l, leasing := &asked, *c
 	leasing.Lease = l
 	err := s.target.Take(ctx, []bucket.Charge{leasing}, results)
 	failed := err != nil || results[0].Err != nil

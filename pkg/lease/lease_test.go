@@ -178,7 +178,8 @@ func TestGivesBack(t *testing.T) {
 		"in time": {func(*testing.T, *lease.Store, *bucket.Limits) { time.Sleep(stops) }, bucket.Lease{Back: 100, Spent: 30}, 962, 30},
 		"too little": {
 			func(t *testing.T, s *lease.Store, ls *bucket.Limits) { take(t, s, ls, 71) },
-			bucket.Lease{Back: 100, Spent: 30, Granted: 100}, 1000 - 8 - 30 - 71 - 100, 30,
+			bucket.Lease{Back: 100, Spent: 30, Granted: 100},
+			1000 - 8 - 30 - 71 - 100, 30,
 		},
 		"a refund": {func(t *testing.T, s *lease.Store, ls *bucket.Limits) { take(t, s, ls, -20) }, bucket.Lease{Back: 100, Spent: 30}, 982, 30},
 		"Close":    {func(_ *testing.T, s *lease.Store, _ *bucket.Limits) { _ = s.Close() }, bucket.Lease{Back: 100, Spent: 30}, 962, 30},

@@ -49,6 +49,7 @@ func (c *compiler) rule(i int) rule {
 	}
 	c.overrides(&r, s, path)
 	c.hopeless(&r, path)
+	c.lease(&r, s, path+".lease")
 	c.deny(path+".deny", s.Deny)
 	if s.Stop && s.Shadow {
 		c.warn(path+".stop", "stop with shadow", "one of them: a shadow rule stops nothing", "")

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/identity"
@@ -60,10 +61,27 @@ type RuleSpec struct {
 	// beyond the burst; 0 means bucket.DefaultDebt bursts.
 	Debt    bool
 	MaxDebt int64
+	// Lease has replicas take tokens ahead; nil has them ask for each.
+	Lease *LeaseSpec
 	// OnError is the rule's own word; nil means the file's.
 	OnError *OnError
 	Deny    Deny
 }
+
+// LeaseSpec says how many tokens a replica takes ahead at a time.
+type LeaseSpec struct {
+	Share int64         // of the burst, in ten-thousandths, up to MostShare; 0 means DefaultShare
+	For   time.Duration // from ShortestLease to LongestLease; 0 means DefaultLease
+}
+
+// The bounds and defaults of a LeaseSpec.
+const (
+	DefaultShare  = 100 // 1 %
+	MostShare     = 5000
+	DefaultLease  = 100 * time.Millisecond
+	ShortestLease = 10 * time.Millisecond
+	LongestLease  = 10 * time.Second
+)
 
 // MatchSpec is which requests a rule is for. All that is set must hold; the
 // zero value matches every request.

@@ -96,6 +96,7 @@ func rule(r *policy.RuleSpec) reader {
 			"stop":       flag(&r.Stop),
 			"debt":       flag(&r.Debt),
 			"max_debt":   count(&r.MaxDebt),
+			"lease":      lease(&r.Lease),
 			"on_error":   ownOnError(&r.OnError),
 			"deny":       deny(&r.Deny),
 		},
@@ -106,12 +107,23 @@ func rule(r *policy.RuleSpec) reader {
 }
 
 var laterInRule = map[string]string{
-	"ban":   "leave it out: a denial bans nobody",
-	"lease": "leave it out: every charge asks the store",
+	"ban": "leave it out: a denial bans nobody",
 }
 
 // noLimits is what takes the place of limits.
 var noLimits = map[string]string{"limits": "unlimited"}
+
+// lease reads how tokens are taken ahead. {} is by the defaults.
+func lease(into **policy.LeaseSpec) reader {
+	return func(d *decoder, f field) {
+		l := new(policy.LeaseSpec)
+		*into = l
+		form{fields: map[string]reader{
+			"share": parsed(&l.Share, wantShare, parseShare),
+			"for":   parsed(&l.For, wantLasts, parseLasts),
+		}}.read(d, f)
+	}
+}
 
 // match reads which requests a rule is for. {} is all of them.
 func match(into **policy.MatchSpec) reader {

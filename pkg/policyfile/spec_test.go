@@ -63,6 +63,7 @@ rules:
   - name: login
     descriptor: [generic_key=login=now, remote_address, empty=]
     limits: [{rate: 5/1m}]
+    lease: {share: 2.5%, for: 250ms}
     overrides:
       - {when: 'claims.plan == "gold"', limits: [{rate: 7/1s}]}
       - {values: {user: [alice, ''], key: [k]}, unlimited: true}
@@ -124,6 +125,7 @@ func wholeSpec() policy.Spec {
 			{
 				Name:       "login",
 				Descriptor: []policy.EntrySpec{{Key: "generic_key", Value: "login=now"}, {Key: "remote_address", Any: true}, {Key: "empty"}},
+				Lease:      &policy.LeaseSpec{Share: 250, For: 250 * time.Millisecond},
 				Limits:     []bucket.Limit{{Tokens: 5, Per: time.Minute}},
 				Overrides: []policy.OverrideSpec{
 					{When: `claims.plan == "gold"`, Limits: []bucket.Limit{{Tokens: 7, Per: time.Second}}},

@@ -93,6 +93,41 @@ func parseDuration(s string) (time.Duration, *mismatch) {
 	}
 }
 
+const wantShare = "a share of the burst from 0.01% to 50%, such as 1%"
+
+var share = regexp.MustCompile(`^([0-9]{1,2})(?:\.([0-9]{1,2}))?%$`)
+
+// parseShare reads 1% or 0.25%, in ten-thousandths.
+func parseShare(s string) (int64, *mismatch) {
+	part := share.FindStringSubmatch(s)
+	if part == nil {
+		do := ""
+		if strings.Trim(s, "0123456789.") == "" {
+			do = "write its unit: " + s + "%"
+		}
+		return 0, &mismatch{wantShare, do}
+	}
+	n, err := strconv.ParseInt(part[1]+(part[2] + "00")[:2], 10, 64)
+	if err != nil || n < 1 || n > policy.MostShare {
+		return 0, &mismatch{wantShare, ""}
+	}
+	return n, nil
+}
+
+const wantLasts = "a time from 10ms to 10s in whole milliseconds, such as 100ms"
+
+// parseLasts reads how long a lease lasts.
+func parseLasts(s string) (time.Duration, *mismatch) {
+	d, wrong := parseDuration(s)
+	switch {
+	case wrong != nil:
+		return 0, &mismatch{wantLasts, wrong.do}
+	case d < policy.ShortestLease || d > policy.LongestLease || d%time.Millisecond != 0:
+		return 0, &mismatch{wantLasts, ""}
+	}
+	return d, nil
+}
+
 // units are the units of a period.
 var units = map[string]bool{"ns": true, "us": true, "µs": true, "ms": true, "s": true, "m": true, "h": true, "d": true, "w": true}
 
