@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/breaker"
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/denycache"
+	"github.com/sluice-mesh/sluice/pkg/lease"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 	"github.com/sluice-mesh/sluice/pkg/memstore"
 	"github.com/sluice-mesh/sluice/pkg/redisstore"
@@ -24,10 +25,12 @@ type stores struct {
 	main limiter.Store
 	// local stands in for main where that may fail; nil with the memory store.
 	local limiter.Store
-	// redis, the breaker before it and what stands in for both are nil without.
+	// redis, the breaker before it, what stands in for both and what takes
+	// tokens ahead are nil without.
 	redis   *redisstore.Store
 	breaker *breaker.Breaker
 	standIn *standin.Store
+	leases  *lease.Store
 }
 
 func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
@@ -70,17 +73,32 @@ func openRedis(settings config.Settings, memory *memstore.Store, metrics *teleme
 		return nil, errors.Join(err, b.Close(), redis.Close())
 	}
 	metrics.StandIn(standIn)
-	*s = stores{main: metrics.Errors(config.Redis, b), local: metrics.Errors(local, standIn), redis: redis, breaker: b, standIn: standIn}
-	if settings.DenyCache == 0 {
-		return s, nil
-	}
-	denials, err := denycache.New(denycache.Options{Store: b, MaxBytes: int64(settings.DenyCache)})
-	if err != nil {
+	*s = stores{local: metrics.Errors(local, standIn), redis: redis, breaker: b, standIn: standIn}
+	if err := s.before(b, settings, metrics); err != nil {
 		return nil, errors.Join(err, standIn.Close(), b.Close(), redis.Close())
+	}
+	return s, nil
+}
+
+// before sets main to what stands before b: what takes tokens ahead and, if it
+// is wanted, what remembers denials.
+func (s *stores) before(b *breaker.Breaker, settings config.Settings, metrics *telemetry.Metrics) error {
+	var err error
+	if s.leases, err = lease.New(lease.Options{Target: b}); err != nil {
+		return err
+	}
+	metrics.Leases(config.Redis, s.leases)
+	if settings.DenyCache == 0 {
+		s.main = metrics.Errors(config.Redis, s.leases)
+		return nil
+	}
+	denials, err := denycache.New(denycache.Options{Store: s.leases, MaxBytes: int64(settings.DenyCache)})
+	if err != nil {
+		return err
 	}
 	metrics.Denials(config.Redis, denials)
 	s.main = metrics.Errors(config.Redis, denials)
-	return s, nil
+	return nil
 }
 
 // newBreaker puts a breaker before redis that tells when it opens and closes.
@@ -152,7 +170,7 @@ func (s *stores) close(log *slog.Logger) {
 	if s.redis == nil {
 		return
 	}
-	if err := errors.Join(s.standIn.Close(), s.breaker.Close(), s.redis.Close()); err != nil {
+	if err := errors.Join(s.leases.Close(), s.standIn.Close(), s.breaker.Close(), s.redis.Close()); err != nil {
 		log.Warn("the store did not close well", "error", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/lease"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 )
 
@@ -62,6 +63,32 @@ func (m *Metrics) Denials(store string, d interface{ Remembered() int64 }) {
 		Name: "sluice_store_remembered_denials_total", Help: "Requests denied without asking the store, since they had just been.",
 		ConstLabels: prometheus.Labels{"store": store},
 	}, func() float64 { return float64(d.Remembered()) }))
+}
+
+// Leases is what takes tokens ahead of a store. It is safe for concurrent use.
+type Leases interface{ Figures() lease.Figures }
+
+// Leases adds the metrics of the tokens that are taken ahead of the store of
+// that name. It may be called once for each store; l is asked at each scrape, at
+// any time.
+func (m *Metrics) Leases(store string, l Leases) {
+	labels := prometheus.Labels{"store": store}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sluice_leases_held", Help: "Leases of hot buckets that this replica holds.", ConstLabels: labels,
+	}, func() float64 { return float64(l.Figures().Held) }))
+	for name, c := range map[string]struct {
+		help string
+		of   func(lease.Figures) int64
+	}{
+		"leased": {"Tokens of hot buckets taken ahead.", func(f lease.Figures) int64 { return f.Leased }},
+		"spent":  {"Tokens taken ahead that were spent, of leases that are over.", func(f lease.Figures) int64 { return f.Spent }},
+		"back":   {"Tokens taken ahead that were given back.", func(f lease.Figures) int64 { return f.Back }},
+		"lapsed": {"Tokens taken ahead that were neither: the store did not answer when it was told.", func(f lease.Figures) int64 { return f.Lapsed }},
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "sluice_leases_" + name + "_tokens_total", Help: c.help, ConstLabels: labels,
+		}, func() float64 { return float64(c.of(l.Figures())) }))
+	}
 }
 
 // Breaker returns a function to be told whenever the breaker before the store

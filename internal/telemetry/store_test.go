@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-mesh/sluice/internal/telemetry"
 	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/lease"
 )
 
 // A failing fails as the fake store's error says.
@@ -89,6 +90,26 @@ func TestBreaker(t *testing.T) {
 type remembering int64
 
 func (r remembering) Remembered() int64 { return int64(r) }
+
+type leasing lease.Figures
+
+func (l leasing) Figures() lease.Figures { return lease.Figures(l) }
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	m := telemetry.New(telemetry.Options{})
+	m.Leases("redis", leasing{Held: 2, Leased: 100, Spent: 60, Back: 30, Lapsed: 10})
+	want := map[string]string{
+		`sluice_leases_held{store="redis"}`:                "2",
+		`sluice_leases_leased_tokens_total{store="redis"}`: "100",
+		`sluice_leases_spent_tokens_total{store="redis"}`:  "60",
+		`sluice_leases_back_tokens_total{store="redis"}`:   "30",
+		`sluice_leases_lapsed_tokens_total{store="redis"}`: "10",
+	}
+	if diff := cmp.Diff(want, scrape(t, m, "sluice_leases")); diff != "" {
+		t.Errorf("leases (-want +got):\n%s", diff)
+	}
+}
 
 func TestDenials(t *testing.T) {
 	t.Parallel()
