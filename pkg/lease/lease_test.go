@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-mesh/sluice/pkg/bucket"
+	"github.com/sluice-mesh/sluice/pkg/denycache"
 	"github.com/sluice-mesh/sluice/pkg/lease"
 	"github.com/sluice-mesh/sluice/pkg/memstore"
 )
@@ -324,6 +325,35 @@ func TestDenied(t *testing.T) {
 		}
 		if n := len(d.leases); n != 1 {
 			t.Errorf("20 denials at once ask for %d leases, want 1", n)
+		}
+	})
+}
+
+// TestDenialRemembered has one replica hold all that is left while another, which
+// remembers denials, is denied: what is given back shows within a second.
+func TestDenialRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		holder, d := open(t)
+		ls := leasing(t)
+		take(t, d.Store, ls, 1000-8-100)
+		heat(t, holder, ls)
+		other, err := lease.New(lease.Options{Target: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		cache, err := denycache.New(denycache.Options{Store: other})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, passed := time.Now(), false
+		for !passed && time.Since(begun) < stops+denycache.Longest+d.there+d.back {
+			passed = take(t, cache, ls, 1).Allowed
+			time.Sleep(time.Millisecond)
+		}
+		if !passed || time.Since(begun) < stops/2 || cache.Remembered() == 0 {
+			t.Errorf("allowed: %v after %v with %d denials remembered, want it once the lease is given back, and a second later at most", passed, time.Since(begun), cache.Remembered())
 		}
 	})
 }
