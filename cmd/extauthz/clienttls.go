@@ -69,7 +69,8 @@ func (f trustFiles) config(serverName string) (*tls.Config, error) {
 	return c, f.addCertificate(c)
 }
 
-// addCertificate adds our own certificate to c, if there is one.
+// addCertificate has our own certificate read for each connection, if there is
+// one, and once now, to see that it can be.
 func (f trustFiles) addCertificate(c *tls.Config) error {
 	cert, key := f.cert, f.key
 	switch {
@@ -78,10 +79,14 @@ func (f trustFiles) addCertificate(c *tls.Config) error {
 	case cert.path == "" || key.path == "":
 		return fmt.Errorf("found one of %s and %s, want both or none", cert.name, key.name)
 	}
-	pair, err := tls.LoadX509KeyPair(cert.path, key.path)
-	if err != nil {
-		return fmt.Errorf("%s, %s: %w", cert.name, key.name, err)
+	read := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(cert.path, key.path)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", cert.name, key.name, err)
+		}
+		return &pair, nil
 	}
-	c.Certificates = []tls.Certificate{pair}
-	return nil
+	c.GetClientCertificate = read
+	_, err := read(nil)
+	return err
 }

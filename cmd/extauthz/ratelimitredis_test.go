@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -71,6 +72,40 @@ func TestRatelimitRedisByTLS(t *testing.T) {
 	if code, _ := fetch(t, d.http+"/healthcheck", ""); code != 500 {
 		t.Errorf("GET /healthcheck with a Redis of another name = %d, want 500", code)
 	}
+}
+
+// A certificate that is renewed is shown from the next connection on.
+func TestRatelimitRedisRenews(t *testing.T) {
+	t.Parallel()
+	c, others := servers.NewCertificates(t), servers.NewCertificates(t)
+	s := servers.Start(t, servers.Redis, servers.Options{Certificates: c})
+	dir := t.TempDir()
+	show := func(c *servers.Certificates) {
+		copyFile(t, c.KeyFile, dir+"/key.pem")
+		copyFile(t, c.CertFile, dir+"/cert.pem")
+	}
+	show(others)
+	d := startRatelimit(
+		t, "RUNTIME_ROOT="+t.TempDir(), "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION=true", "REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+s.Addr, "REDIS_TLS=true",
+		"REDIS_TLS_CACERT="+c.CAFile, "REDIS_TLS_CLIENT_CERT="+dir+"/cert.pem", "REDIS_TLS_CLIENT_KEY="+dir+"/key.pem",
+	)
+	if code, _ := fetch(t, d.http+"/healthcheck", ""); code != 500 {
+		t.Errorf("GET /healthcheck with a certificate that Redis does not believe = %d, want 500", code)
+	}
+	show(c)
+	eventually(t, "Redis believes the new certificate", func() bool {
+		code, _ := fetch(t, d.http+"/healthcheck", "")
+		return code == 200
+	})
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, to, string(text))
 }
 
 func TestRatelimitMutualTLS(t *testing.T) {
