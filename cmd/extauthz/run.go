@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // untilTold returns a context that ends with the first signal to end. A second
@@ -80,9 +81,19 @@ func newRoot(environ []string) *cobra.Command {
 		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(environ), newValidate(), newExplain(environ), newHealth(environ), newBench(), newVersion(), newRatelimit(environ), newConvert())
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{plainer(err)} })
+	root.AddCommand(newServe(environ), newValidate(), newExplain(environ), newHealth(environ), newBench(), newVersion(), newRatelimit(environ), newConvert(), newCompletion())
 	return root
+}
+
+// plainer says of a flag's value what is wanted, where its type's own error
+// tells only what is wrong with it.
+func plainer(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) || bad.GetFlag().Value.Type() != "duration" {
+		return err
+	}
+	return fmt.Errorf("--%s: found %q, want a duration such as 25ms or 10s", bad.GetFlag().Name, bad.GetValue())
 }
 
 // noCommand says that args begin with no command.

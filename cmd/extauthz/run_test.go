@@ -48,6 +48,9 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"serve", "--frobnicate"}, "unknown flag: --frobnicate"},
 		{[]string{"serve", "--store-deadline", "soon"}, "--store-deadline"},
+		{[]string{"serve", "--store-deadline", "25"}, `--store-deadline: found "25", want a duration such as 25ms or 10s`},
+		{[]string{"completion"}, "want one shell: bash, zsh or fish"},
+		{[]string{"completion", "tcsh"}, "want one shell: bash, zsh or fish"},
 		{[]string{"serve", "x"}, `unknown argument "x"`},
 		{[]string{"serve"}, "setting policy (from the default)"},
 		{[]string{"serve", "--policy", good, "--store", "disk"}, `setting store (from flag --store): found "disk", want memory or redis`},
@@ -67,10 +70,28 @@ func TestRunUsage(t *testing.T) {
 
 func TestRunHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"health", "--help"}, {"bench", "--help"}, {"convert", "--help"}, {"ratelimit", "--help"}, {"help", "serve"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"validate", "--help"}, {"version", "--help"}, {"explain", "--help"}, {"health", "--help"}, {"bench", "--help"}, {"convert", "--help"}, {"ratelimit", "--help"}, {"completion", "--help"}, {"help", "serve"}} {
 		code, stdout, stderr := ran(args, nil)
 		if code != exitOK || !strings.Contains(stdout, "Examples:") || stderr != "" {
 			t.Errorf("run(%q) = %d, stdout %q, stderr %q, want 0 and an example", args, code, stdout, stderr)
+		}
+	}
+}
+
+// What a shell is told to read calls the program, and gets what can follow.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for shell, want := range map[string]string{"bash": "__start_extauthz", "zsh": "#compdef extauthz", "fish": "complete -c extauthz"} {
+		if code, stdout, stderr := ran([]string{"completion", shell}, nil); code != exitOK || !strings.Contains(stdout, want) || stderr != "" {
+			t.Errorf("run(completion %s) = %d, %.100q, %q, want %q", shell, code, stdout, stderr, want)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{{[]string{"val"}, "validate\t"}, {[]string{"serve", "--store-d"}, "--store-deadline\t"}, {[]string{"completion", ""}, "fish\n"}} {
+		if code, stdout, _ := ran(append([]string{"__complete"}, tt.args...), nil); code != exitOK || !strings.Contains(stdout, tt.want) {
+			t.Errorf("run(__complete %q) = %d, %q, want %q", tt.args, code, stdout, tt.want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ at once.`,
 			}
 			log := newLogger(cmd.ErrOrStderr(), settings)
 			for _, w := range warnings {
-				log.Warn("a variable is not understood", "detail", w)
+				log.Warn("the settings have a doubtful place", "detail", w)
 			}
 			defer headroom(environ)()
 			return serve(cmd.Context(), settings, log)

@@ -26,6 +26,14 @@ func (s *Settings) resolve() Faults {
 	return c.faults
 }
 
+// doubts are settings that can be used, and do nothing.
+func (s *Settings) doubts() []string {
+	if len(s.HTTPCallers) == 0 || s.HTTPAddr != "" {
+		return nil
+	}
+	return []string{"setting http-callers (from " + s.From("http-callers") + ") does nothing: without http-addr no checks are answered over HTTP"}
+}
+
 type checker struct {
 	s      *Settings
 	faults Faults

@@ -29,6 +29,24 @@ func TestLoadCallers(t *testing.T) {
 	}
 }
 
+// Networks that may ask where nothing answers are told of.
+func TestLoadCallersOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--http-callers", "10.0.0.0/8"}, []string{"setting http-callers (from flag --http-callers) does nothing: without http-addr no checks are answered over HTTP"}},
+		{[]string{"--http-callers", "10.0.0.0/8", "--http-addr", ":1"}, nil},
+		{nil, nil},
+	} {
+		_, got, err := given{args: tt.args}.load(t)
+		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+			t.Errorf("Load(%q) = %v, warnings (-want +got):\n%s", tt.args, err, diff)
+		}
+	}
+}
+
 func TestLoadHTTPFaults(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -20,7 +20,7 @@ const (
 
 // Load returns the settings that flags, made by AddFlags and parsed, environ
 // (lines of NAME=value) and the settings file make together, and warnings of
-// what it did not understand. The error is Faults if a setting cannot be used;
+// what it did not understand, or what does nothing. The error is Faults if a setting cannot be used;
 // else a file could not be read.
 func Load(flags *pflag.FlagSet, environ []string) (Settings, []string, error) {
 	l := loader{flags: flags, v: viper.NewWithOptions(viper.KeyDelimiter(keyDelimiter)), from: map[string]string{}}
@@ -32,7 +32,7 @@ func Load(flags *pflag.FlagSet, environ []string) (Settings, []string, error) {
 		return Settings{}, l.warnings, err
 	}
 	s, err := l.decode()
-	return s, l.warnings, err
+	return s, append(l.warnings, s.doubts()...), err
 }
 
 type loader struct {

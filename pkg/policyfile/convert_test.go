@@ -101,7 +101,12 @@ func limitsOf(applied []policy.Applied) []string {
 
 func TestConvertRefuses(t *testing.T) {
 	t.Parallel()
-	text, _, faults := policyfile.Convert("mesh.yaml", []byte("domain: mesh\ndescriptors: [{key: a, rate_limit: {unit: fortnight}}]\n"))
+	text, _, faults := policyfile.Convert("edge.yaml", []byte("domain: edge\nrules: [{name: a, descriptor: [a], limits: [{rate: 1/1s}]}]\n"))
+	const want = "edge.yaml:2:1: rules: found a policy of our own format, want descriptors, as envoyproxy/ratelimit has them; extauthz serve reads it as it is"
+	if text != "" || faults.Error() != want {
+		t.Errorf("Convert(a policy of ours) = %q, %v, want %s", text, faults, want)
+	}
+	text, _, faults = policyfile.Convert("mesh.yaml", []byte("domain: mesh\ndescriptors: [{key: a, rate_limit: {unit: fortnight}}]\n"))
 	if text != "" || len(faults) == 0 || !strings.Contains(faults[0].String(), "mesh.yaml:2:") {
 		t.Errorf("Convert() = %q, %v, want a fault with its place", text, faults)
 	}

@@ -18,13 +18,16 @@ import (
 // This file is what a file in envoyproxy/ratelimit's format looks like.
 
 // hasDescriptors says that root is a file in that format.
-func hasDescriptors(root *yaml.Node) bool {
+func hasDescriptors(root *yaml.Node) bool { return keyIn(root, "descriptors") != nil }
+
+// keyIn returns the key of that name in root, nil if there is none.
+func keyIn(root *yaml.Node, name string) *yaml.Node {
 	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
-		if root.Content[i].Value == "descriptors" {
-			return true
+		if root.Content[i].Value == name {
+			return root.Content[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // Where fields belong.
@@ -47,6 +50,11 @@ var proper = map[string]string{
 // ratelimitFile reads a whole file.
 func ratelimitFile(d *decoder, f field) {
 	d.spec.Tree = []policy.NodeSpec{}
+	if rules := keyIn(f.node, "rules"); rules != nil && !hasDescriptors(f.node) {
+		d.keyFault(field{path: "rules", node: rules, key: rules}, "a policy of our own format", "descriptors, as envoyproxy/ratelimit has them", "extauthz serve reads it as it is")
+		d.partial = true
+		return
+	}
 	form{
 		fields: map[string]reader{
 			"domain":      scalar(&d.spec.Domain),
