@@ -13,6 +13,9 @@ form. The rest is for `extauthz validate`, before a pod starts.
 {{- fail "policy.files are over 1 MB together, which no ConfigMap holds: make several of them, and mount them by extraVolumes, extraVolumeMounts and extraArgs: [--policy=DIRECTORY]." -}}
 {{- end -}}
 {{- range $name, $text := include "sluice.policyFiles" . | fromYaml -}}
+{{- if not (regexMatch "^[A-Za-z0-9_][A-Za-z0-9._-]*[.]ya?ml$" $name) -}}
+{{- fail (printf "policy.files has a file called %q: a name is letters, digits and ., _ or - between, and ends in .yaml or .yml." $name) -}}
+{{- end -}}
 {{- $file := fromYaml $text -}}
 {{- include "sluice.checkPolicyFile" (dict "name" $name "file" $file) -}}
 {{- if and (hasKey $domains $file.domain) (not (hasKey $file "descriptors")) -}}
