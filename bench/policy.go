@@ -14,6 +14,8 @@ const (
 	hotLimit   = "{rate: 1000000000/1d}"
 	keyLimit   = "{rate: 1000000/1d}"
 	emptyLimit = "{rate: 1/1d}"
+	// leasedRule leases a thousand tokens at a time.
+	leasedRule = "  - {name: leased, descriptor: [generic_key=leased], limits: [{rate: 100000/1s}], lease: {share: 1%, for: 100ms}}\n"
 )
 
 // requestRules is how many rules for requests the main policy has.
@@ -45,6 +47,7 @@ func mainPolicy() string {
 	} {
 		fmt.Fprintf(&b, "  - {name: %s, descriptor: [%s], limits: [%s]}\n", strings.ReplaceAll(r.descriptor, "=", ":"), r.descriptor, r.limit)
 	}
+	b.WriteString(leasedRule)
 	for i := range requestRules {
 		fmt.Fprintf(&b, "  - {name: service%d, match: {path: /service%d/*}, per: [ip], limits: [%s]}\n", i, i, keyLimit)
 	}

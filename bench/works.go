@@ -76,6 +76,7 @@ func onFloor(name, server string, r bench.Request, keys uint64, g goal) work {
 
 var (
 	hot   = limits(bench.Entry{Key: "generic_key", Value: "hot"})
+	ahead = limits(bench.Entry{Key: "generic_key", Value: "leased"})
 	user  = limits(bench.Entry{Key: "user", Value: "user-{key}"})
 	both  = limits(bench.Entry{Key: "user", Value: "user-{key}"}, bench.Entry{Key: "tenant", Value: "tenant-{key}"})
 	empty = limits(bench.Entry{Key: "generic_key", Value: "empty"})
@@ -95,6 +96,7 @@ func works(o options) []work {
 		all = append(all,
 			onFloor("RLS, Redis, 100,000 keys", redisServer, user, manyKeys, goal{0.70, 2.2}),
 			onFloor("RLS, Redis, one hot key, exact", redisServer, hot, 1, goal{rate: 0.78}),
+			onFloor("RLS, Redis, one hot key, leased", redisServer, ahead, 1, goal{rate: 0.85}),
 			onFloor("RLS, Redis, two descriptors, 100,000 keys each", redisServer, both, manyKeys, goal{rate: 0.55}),
 			denials,
 			onFloor("ext_authz, Redis, 20 headers, 50 rules", redisServer, page, manyKeys, goal{rate: 0.65}),
