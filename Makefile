@@ -4,7 +4,7 @@ STORE ?= memory
 FUZZ_TIME ?= 10s
 SOAK_TIME ?= 1h
 
-.PHONY: help demo test test-kube chart-docs test-long fuzz soak bench bench-short e2e-compose lint fmt build tools
+.PHONY: help demo test test-kube chart-docs test-long fuzz soak bench bench-short bench-scale e2e-compose lint fmt build tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ bench: ## how fast it is, as shares of a bare gRPC server, into docs/performance
 
 bench-short: ## a slice of that in half a minute, to see that it runs
 	@go run ./bench -redis "$$(command -v redis-server)" -rounds 1 -time 200ms -loaded 100000
+
+bench-scale: ## docs/scale.md: a simulated fleet at a million requests a second, with costs that SCALE="-measure bench/scale/measured.json" measures
+	@go run ./bench/scale $(or $(SCALE),-seed 1 -write docs/scale.md)
 
 e2e-compose: ## docker-compose.yml on a Docker engine, its own where none runs (root): limits through two replicas, and what fails
 	@hack/compose

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-mesh/sluice/test/stack"
+)
+
+// A redisNode is one server.
+type redisNode struct {
+	*stack.Process
+	port, bus string // bus is where the others of a Cluster speak to it
+	conn      net.Conn
+	in        *bufio.Reader
+}
+
+func (n *redisNode) addr() string { return "127.0.0.1:" + n.port }
+
+func startNode(ctx context.Context, path, dir string, clustered bool) (*redisNode, error) {
+	n := new(redisNode)
+	args := []string{"--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir, "--enable-debug-command", "yes"}
+	var err error
+	if n.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	args = append(args, "--port", n.port)
+	if clustered {
+		if n.bus, err = freePort(); err != nil {
+			return nil, err
+		}
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", n.bus, "--cluster-config-file", "nodes-"+n.port)
+	}
+	if n.Process, err = stack.Start("redis", path, args...); err != nil {
+		return nil, err
+	}
+	if _, err := n.Await(ctx, "eady to accept connections"); err != nil {
+		return n, err
+	}
+	if n.conn, err = net.Dial("tcp", n.addr()); err != nil {
+		return n, err
+	}
+	n.in = bufio.NewReader(n.conn)
+	return n, nil
+}
+
+func freePort() (string, error) {
+	port, err := stack.ReservePort(0)
+	if err != nil {
+		return "", err
+	}
+	return strconv.Itoa(port.Number), port.Release()
+}
+
+// do sends a command and returns the answer.
+func (n *redisNode) do(command string) (string, error) {
+	if _, err := fmt.Fprintf(n.conn, "%s\r\n", command); err != nil {
+		return "", err
+	}
+	line, err := n.in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimSpace(line)
+	if strings.HasPrefix(line, "-") {
+		return "", fmt.Errorf("%s: redis says %q", command, line)
+	}
+	if !strings.HasPrefix(line, "$") {
+		return line, nil
+	}
+	size, err := strconv.Atoi(line[1:])
+	if err != nil {
+		return "", err
+	}
+	text := make([]byte, size+len("\r\n"))
+	_, err = io.ReadFull(n.in, text)
+	return string(text[:size]), err
+}
+
+func (n *redisNode) version() (string, error) {
+	text, err := n.do("INFO server")
+	_, version, _ := strings.Cut(text, "redis_version:")
+	version, _, _ = strings.Cut(version, "\r\n")
+	return version, err
+}
+
+// join makes one Cluster of nodes, each with as many slots as the others, and
+// waits until all know it.
+func join(ctx context.Context, nodes []*redisNode) error {
+	const slots = 16384
+	for i, n := range nodes {
+		for _, command := range []string{
+			fmt.Sprintf("CLUSTER SET-CONFIG-EPOCH %d", i+1),
+			fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", (i*slots+len(nodes)-1)/len(nodes), ((i+1)*slots+len(nodes)-1)/len(nodes)-1),
+			fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", nodes[0].port, nodes[0].bus),
+		} {
+			if _, err := n.do(command); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range nodes {
+		if err := n.knows(ctx, len(nodes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knows waits until n says that the Cluster is well, and so large.
+func (n *redisNode) knows(ctx context.Context, size int) error {
+	for {
+		info, err := n.do("CLUSTER INFO")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", size)) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the Cluster of %d nodes is not well: %w", size, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// A count is what a server says that it has done so far, or what it has done
+// between two such.
+type count struct {
+	cpu            float64 // µs, of the main thread
+	reads, scripts float64
+	in, out        float64 // bytes
+	memory, keys   float64
+}
+
+func (n *redisNode) count() (count, error) {
+	text, err := n.do("INFO everything")
+	number := func(name string) float64 {
+		_, rest, _ := strings.Cut(text, "\n"+name)
+		end := strings.IndexFunc(rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
+		x, _ := strconv.ParseFloat(rest[:max(end, 0)], 64)
+		return x // 0 for what has not happened
+	}
+	return count{
+		cpu:   1e6 * (number("used_cpu_user_main_thread:") + number("used_cpu_sys_main_thread:")),
+		reads: number("total_reads_processed:"), scripts: number("cmdstat_evalsha:calls="),
+		in: number("total_net_input_bytes:"), out: number("total_net_output_bytes:"),
+		memory: number("used_memory:"), keys: number("db0:keys="),
+	}, err
+}
+
+// plus adds times × o to c.
+func (c count) plus(o count, times float64) count {
+	return count{
+		c.cpu + times*o.cpu, c.reads + times*o.reads, c.scripts + times*o.scripts, c.in + times*o.in, c.out + times*o.out,
+		c.memory + times*o.memory, c.keys + times*o.keys,
+	}
+}
