@@ -20,62 +20,83 @@ local function plain(text)
   return list
 end
 
+-- read returns what value lacks of l now, nil if it is not usual.
+local function read(value, l)
+  if #value ~= 28 then return nil end
+  local first, rest, ms, mode, per, tokens, spent, aux = unpack(SHORT, value)
+  local passed = now - (first - 128) * 2^48 - rest
+  if first < 128 or first >= 144 or mode ~= l.mode or per ~= l.per or tokens ~= l.tokens or aux >= l.us or passed < 0 then
+    return nil
+  end
+  if passed >= ms * 1000 then return 0, 0 end
+  return refill(l, min(spent, l.burst), aux, passed)
+end
+
+-- store sets what buckets lack that were charged, or returns false with nothing done if one is not usual then.
+local function store(buckets)
+  local top, low = 128 + floor(now / 2^48), now % 2^48
+  for k = 1, #buckets do
+    local b = buckets[k]
+    if b[4] then
+      local l, spent, aux = b[1], b[2], b[3]
+      local ms = ceil(wait(l, spent, aux), 1000)
+      if ms == 0 or ms >= 2^32 or spent >= 2^24 or aux >= 2^40 then return false end
+      b[4], b[5] = pack(SHORT, top, low, ms, l.mode, l.per, l.tokens, spent, aux), expires + ms
+    end
+  end
+  for k = 1, #buckets do
+    local b = buckets[k]
+    if b[4] then
+      call('SET', KEYS[k], b[4], 'PXAT', string.format('%d%03d', floor(b[5] / 1000), b[5] % 1000)) -- each below 2^31
+    end
+  end
+  return true
+end
+
 local function usual()
   local sets, text = plain(ARGV[2]), ARGV[3]
   if not sets or #text > 8000 then return nil end
-  local charges = {unpack('>' .. string.rep('BI4I4i7', #text / 16), text)} -- and last a number that is not 0
-  local values, terms, spent, aux, changed, out, n = call('MGET', spread(KEYS)), {}, {}, {}, {}, {now}, 1
-
-  -- settle reads what bucket k lacks of l now, and says whether that is usual.
-  local function settle(k, l)
-    if terms[k] then return false end -- under another
-    local value = values[k]
-    terms[k], spent[k], aux[k] = l, 0, 0
-    if not value then return call('EXISTS', KEYS[k]) == 0 end -- it may be of another type
-    if #value ~= 28 then return false end
-    local first, rest, ms, mode, per, tokens, was, part = unpack(SHORT, value)
-    local passed = now - (first - 128) * 2^48 - rest
-    if first < 128 or first >= 144 or mode ~= l.mode or per ~= l.per or tokens ~= l.tokens or part >= l.us then return false end
-    if passed < ms * 1000 then spent[k], aux[k] = refill(l, min(was, l.burst), part, passed) end
-    return passed >= 0
-  end
-
-  -- take makes the charges of the group that begins at first, and returns where the next does, or nil.
-  local function take(first)
-    local passed, at = charges[first] == 1, first
+  -- Four numbers for each charge, and last one that is not 0. Those of charges that are made give room for the reply.
+  local charges = {unpack('>' .. string.rep('BI4I4i7', #text / 16), text)}
+  local at, last, n, absent = 1, #charges, 1
+  -- Of each bucket, once it is read: its set, spent, aux, and whether it was charged. Places are given as keys come.
+  local buckets, known = call('MGET', spread(KEYS)), 0
+  while at < last do
+    local first, passed = at, charges[at] == 1
     if not passed then return nil end
     repeat
       local k, l, cost = charges[at + 1], sets[charges[at + 2]], charges[at + 3]
-      if cost <= 0 or (terms[k] ~= l and not settle(k, l)) then return nil end
-      passed, at = passed and cost <= l.burst - spent[k], at + 4
+      local b, spent, aux = buckets[k], 0, 0
+      if k > known then
+        if b then
+          spent, aux = read(b, l)
+          if not spent then return nil end
+        else
+          absent = absent or {}
+          absent[#absent + 1] = KEYS[k]
+        end
+        b = {l, spent, aux, false, 0}
+        buckets[k], known = b, known + 1
+      end
+      if cost <= 0 or b[1] ~= l then return nil end
+      passed, at = passed and cost <= l.burst - b[2], at + 4
     until charges[at] ~= 0
     for c = first, at - 1, 4 do
-      local k, l, cost, status = charges[c + 1], sets[charges[c + 2]], charges[c + 3], 0
+      local b, cost, status = buckets[charges[c + 1]], charges[c + 3], 0
+      local l = b[1]
       if passed then
-        if l.mode == 2 then spent[k], aux[k] = capped(l, spent[k], aux[k]) end
-        spent[k], changed[k], status = spent[k] + cost, true, 1
-      elseif cost <= l.burst - spent[k] then
+        if l.mode == 2 then b[2], b[3] = capped(l, b[2], b[3]) end
+        b[2], b[4], status = b[2] + cost, true, 1
+      elseif cost <= l.burst - b[2] then
         status = 2
       end
-      out[n + 1], out[n + 2], out[n + 3], n = status, spent[k], aux[k], n + 3
+      charges[n + 1], charges[n + 2], charges[n + 3], n = status, b[2], b[3], n + 3
     end
-    return at
   end
-
-  local at = 1
-  while at < #charges do
-    at = take(at)
-    if not at then return nil end
-  end
-  for k in pairs(changed) do
-    local l = terms[k]
-    local ms = ceil(wait(l, spent[k], aux[k]), 1000)
-    if ms == 0 or ms >= 2^32 or spent[k] >= 2^24 or aux[k] >= 2^40 then return nil end
-    values[k] = pack(SHORT, 128 + floor(now / 2^48), now % 2^48, ms, l.mode, l.per, l.tokens, spent[k], aux[k])
-    changed[k] = string.format('%.0f', expires + ms)
-  end
-  for k, date in pairs(changed) do call('SET', KEYS[k], values[k], 'PXAT', date) end
-  return out
+  if absent and call('EXISTS', spread(absent)) > 0 then return nil end -- one is of another type
+  if not store(buckets) then return nil end
+  charges[1], charges[n + 1] = now, nil
+  return charges
 end
 
 local answered = usual()
