@@ -28,7 +28,7 @@ func (c *call) read(r reply, seen func(string, bucket.Bucket)) error {
 	c.now, c.stored = r.numbers[0], r.texts
 	rest := numbers(r.numbers[1:])
 	for i := range c.asks {
-		if !c.readAsk(&c.asks[i], &rest, seen) {
+		if !c.readAsk(i, &rest, seen) {
 			return errReply
 		}
 	}
@@ -41,9 +41,10 @@ func (c *call) read(r reply, seen func(string, bucket.Bucket)) error {
 	return nil
 }
 
-// readAsk sets the result of a from the head of reply, and says whether it is
-// long enough.
-func (c *call) readAsk(a *ask, reply *numbers, seen func(string, bucket.Bucket)) bool {
+// readAsk sets the result of ask i from the head of reply, and says whether it
+// is long enough.
+func (c *call) readAsk(i int, reply *numbers, seen func(string, bucket.Bucket)) bool {
+	a := &c.asks[i]
 	g := &c.groups[a.group]
 	ls := g.charges[a.charge].Limits
 	status, ok := reply.next()
@@ -62,7 +63,7 @@ func (c *call) readAsk(a *ask, reply *numbers, seen func(string, bucket.Bucket))
 	c.denied = c.denied || (status == noRoom && !g.charges[a.charge].Shadow)
 	b := bucket.FromParts(ls, time.UnixMicro(c.now), parts)
 	g.results[a.charge] = b.Result(ls, a.cost, c.asks[a.first].made)
-	if seen != nil {
+	if seen != nil && c.keys.last[a.key-1] == i {
 		seen(g.charges[a.charge].Key, b)
 	}
 	return true

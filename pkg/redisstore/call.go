@@ -59,6 +59,7 @@ type ask struct {
 	first         int // the ask that charges the bucket; itself but for a look
 	cost          int64
 	made          bool
+	key           uint32 // its place among the keys
 }
 
 // newCall returns the call of groups, at about now.
@@ -145,7 +146,9 @@ func (c *call) pack(start int) {
 			flags, cost = flags|looks, 0
 		}
 		c.packed = append(c.packed, flags)
-		c.packed = binary.BigEndian.AppendUint32(c.packed, c.keys.place(c.prefix, charge.Key))
+		a.key = c.keys.place(c.prefix, charge.Key)
+		c.keys.last[a.key-1] = i
+		c.packed = binary.BigEndian.AppendUint32(c.packed, a.key)
 		c.packed = binary.BigEndian.AppendUint32(c.packed, c.sets.place(charge.Limits))
 		c.packed = append7(c.packed, cost)
 	}
@@ -171,6 +174,7 @@ type keys struct {
 	places map[string]uint32
 	text   []byte
 	list   []text
+	last   []int // of each the last ask
 }
 
 // A text goes to the server as it is, without a copy of it for each sending.
@@ -192,6 +196,7 @@ func (k *keys) place(prefix, key string) uint32 {
 	from := len(k.text)
 	k.text = append(append(k.text, prefix...), key...)
 	k.list = append(k.list, k.text[from:])
+	k.last = append(k.last, 0)
 	place = uint32(len(k.list))
 	k.places[key] = place
 	return place
@@ -199,5 +204,5 @@ func (k *keys) place(prefix, key string) uint32 {
 
 func (k *keys) reset() {
 	clear(k.places)
-	k.text, k.list = k.text[:0], k.list[:0]
+	k.text, k.list, k.last = k.text[:0], k.list[:0], k.last[:0]
 }
