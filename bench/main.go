@@ -32,7 +32,7 @@ type options struct {
 	json     bool
 	write    string
 	loaded   int
-	patience time.Duration // of a request, and of extauthz with its Redis
+	patience time.Duration // of a request
 	start    time.Duration // that a process may take to listen
 
 	floor, policy string
