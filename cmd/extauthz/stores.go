@@ -30,7 +30,7 @@ type stores struct {
 	redis   *redisstore.Store
 	breaker *breaker.Breaker
 	standIn *standin.Store
-	leases  *lease.Store
+	leases  *lease.Keeper
 }
 
 func openStores(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (*stores, error) {
@@ -84,7 +84,7 @@ func openRedis(settings config.Settings, memory *memstore.Store, metrics *teleme
 // is wanted, what remembers denials.
 func (s *stores) before(b *breaker.Breaker, settings config.Settings, metrics *telemetry.Metrics) error {
 	var err error
-	if s.leases, err = lease.New(lease.Options{Target: b}); err != nil {
+	if s.leases, err = lease.New(lease.Options{Store: b}); err != nil {
 		return err
 	}
 	metrics.Leases(config.Redis, s.leases)

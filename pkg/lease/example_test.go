@@ -18,7 +18,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	leases, err := lease.New(lease.Options{Target: memory})
+	leases, err := lease.New(lease.Options{Store: memory})
 	if err != nil {
 		fmt.Println(err)
 		return

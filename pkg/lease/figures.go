@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 )
 
-// figures are what a Store has done.
-type figures struct{ held, leased, spent, back, lost atomic.Int64 }
+// figures are what a Keeper has done.
+type figures struct{ held, leased, spent, back, lapsed atomic.Int64 }
 
-// over counts what became of the lease that l tells of, which the target may
+// over counts what became of the lease that l tells of, which the store may
 // not have heard.
 func (f *figures) over(l *bucket.Lease, unheard bool) {
 	if l.Back == 0 {
@@ -18,13 +18,14 @@ func (f *figures) over(l *bucket.Lease, unheard bool) {
 	f.held.Add(-1)
 	f.spent.Add(l.Spent)
 	if unheard {
-		f.lost.Add(l.Back - l.Spent)
+		f.lapsed.Add(l.Back - l.Spent)
 		return
 	}
 	f.back.Add(l.Back - l.Spent)
 }
 
-// Figures are what a Store has done.
+// Figures are what a Keeper has done. They are read one after the other, while
+// it goes on.
 type Figures struct {
 	// Held is how many leases are held now.
 	Held int64
@@ -34,8 +35,8 @@ type Figures struct {
 	Leased, Spent, Back, Lapsed int64
 }
 
-// Figures returns what s has done so far.
-func (s *Store) Figures() Figures {
-	f := &s.figures
-	return Figures{f.held.Load(), f.leased.Load(), f.spent.Load(), f.back.Load(), f.lost.Load()}
+// Figures returns what k has done so far.
+func (k *Keeper) Figures() Figures {
+	f := &k.figures
+	return Figures{f.held.Load(), f.leased.Load(), f.spent.Load(), f.back.Load(), f.lapsed.Load()}
 }

@@ -33,7 +33,7 @@ type Holder struct {
 	count, before int
 }
 
-// What a Holder would have done with a charge.
+// A Way is what a Holder would have done with a charge.
 type Way uint8
 
 // The ways. The zero value asks the store as if there were no leases.

@@ -42,24 +42,25 @@ const (
 	goodbye = time.Second
 )
 
-// A Target is what is asked.
-type Target interface {
+// A Store is what is asked.
+type Store interface {
 	// Take makes the charges of one request, and heeds their leases.
 	Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error
 }
 
-// Options say what a Store stands before. Only Target is required.
+// Options say what a Keeper stands before. Only Store is required.
 type Options struct {
-	Target Target
+	Store Store
 	// MaxKeys is about how many keys are watched at most, the hot ones
 	// included. Where there is no room for another, it is not leased from. 0
 	// means DefaultMaxKeys.
 	MaxKeys int
 }
 
-// A Store is a store before another. It is safe for concurrent use.
-type Store struct {
-	target Target
+// A Keeper is a Store before another, which keeps the leases of its hot keys.
+// It is safe for concurrent use.
+type Keeper struct {
+	store  Store
 	seed   maphash.Seed
 	shards [shards]shard
 
@@ -69,41 +70,41 @@ type Store struct {
 	figures figures
 }
 
-// New returns a Store that holds nothing. It does not own the target. Close it
-// after use, before the target.
-func New(o Options) (*Store, error) {
+// New returns a Keeper that holds nothing. It does not own the store. Close it
+// after use, before the store.
+func New(o Options) (*Keeper, error) {
 	switch {
-	case o.Target == nil:
-		return nil, errors.New("lease: Options.Target is required")
+	case o.Store == nil:
+		return nil, errors.New("lease: Options.Store is required")
 	case o.MaxKeys < 0:
 		return nil, errors.New("lease: Options.MaxKeys is negative, want 0 for the default or more")
 	case o.MaxKeys == 0:
 		o.MaxKeys = DefaultMaxKeys
 	}
-	s := &Store{target: o.Target, seed: maphash.MakeSeed(), places: make(chan struct{}, workers)}
-	for i := range s.shards {
-		s.shards[i].keys, s.shards[i].most = map[string]*entry{}, max(o.MaxKeys/shards, 1)
+	k := &Keeper{store: o.Store, seed: maphash.MakeSeed(), places: make(chan struct{}, workers)}
+	for i := range k.shards {
+		k.shards[i].keys, k.shards[i].most = map[string]*entry{}, max(o.MaxKeys/shards, 1)
 	}
-	return s, nil
+	return k, nil
 }
 
-// Take makes charges: of what is held, if it can, and else by the target. After
-// an error that the target makes, it may read charges still.
-func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
-	if !leased(charges) || len(results) != 1 || ctx.Err() != nil || s.closed.Load() {
-		return s.target.Take(ctx, charges, results)
+// Take makes charges: of what is held, if it can, and else by the store. After
+// an error that the store makes, it may read charges still.
+func (k *Keeper) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
+	if !leased(charges) || len(results) != 1 || ctx.Err() != nil || k.closed.Load() {
+		return k.store.Take(ctx, charges, results)
 	}
 	c := &charges[0]
-	sh := &s.shards[maphash.String(s.seed, c.Key)%shards]
+	sh := &k.shards[maphash.String(k.seed, c.Key)%shards]
 	e, choice := sh.decide(c, time.Now())
-	switch {
-	case choice.Way == Spend:
+	switch choice.Way {
+	case Spend:
 		results[0] = choice.Result
 		return nil
-	case choice.Way == Plain:
-		return s.target.Take(ctx, charges, results)
+	case Plain:
+		return k.store.Take(ctx, charges, results)
 	}
-	return s.ask(ctx, sh, e, c, choice.Lease, results)
+	return k.ask(ctx, e, c, choice.Lease, results)
 }
 
 // leased says whether charges may be made of what is held.
@@ -115,73 +116,73 @@ func leased(charges []bucket.Charge) bool {
 	return tokens > 0
 }
 
-// ask makes c by the target, with l, for e.
-func (s *Store) ask(ctx context.Context, sh *shard, e *entry, c *bucket.Charge, asked bucket.Lease, results []bucket.Result) error {
+// ask makes c by the store, with what is asked, for e.
+func (k *Keeper) ask(ctx context.Context, e *entry, c *bucket.Charge, asked bucket.Lease, results []bucket.Result) error {
 	l, leasing := &asked, *c
 	leasing.Lease = l
-	err := s.target.Take(ctx, []bucket.Charge{leasing}, results)
+	err := k.store.Take(ctx, []bucket.Charge{leasing}, results)
 	failed := err != nil || results[0].Err != nil
-	s.figures.over(l, failed)
+	k.figures.over(l, failed)
 	now := time.Now()
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if failed || s.closed.Load() {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	if failed || k.closed.Load() {
 		e.Failed()
 		return err
 	}
 	e.Answered(now, l, results[0])
 	if granted, _, _, stops := e.Held(); granted > 0 {
-		s.figures.leased.Add(granted)
-		s.figures.held.Add(1)
-		e.wake(stops.Sub(now), func() { s.end(sh, e) })
+		k.figures.leased.Add(granted)
+		k.figures.held.Add(1)
+		e.wake(stops.Sub(now), func() { k.end(e) })
 	}
 	return nil
 }
 
 // end gives back what e holds, if its time is over.
-func (s *Store) end(sh *shard, e *entry) {
+func (k *Keeper) end(e *entry) {
 	now := time.Now()
-	sh.mu.Lock()
+	e.in.mu.Lock()
 	granted, _, ls, stops := e.Held()
-	if granted == 0 || now.Before(stops) || s.closed.Load() {
-		sh.mu.Unlock()
+	if granted == 0 || now.Before(stops) || k.closed.Load() {
+		e.in.mu.Unlock()
 		return
 	}
 	l, _ := e.End(now)
-	s.wait.Add(1)
-	sh.mu.Unlock()
-	defer s.wait.Done()
+	k.wait.Add(1)
+	e.in.mu.Unlock()
+	defer k.wait.Done()
 	_, lasts := ls.Lease()
 	ctx, cancel := context.WithTimeout(context.Background(), min(max(early(lasts), 10*time.Millisecond), goodbye))
 	defer cancel()
-	s.giveBack(ctx, e.key, ls, &l)
+	k.giveBack(ctx, e.key, ls, &l)
 }
 
-// giveBack has the target told of l.
-func (s *Store) giveBack(ctx context.Context, key string, ls *bucket.Limits, l *bucket.Lease) {
+// giveBack has the store told of l.
+func (k *Keeper) giveBack(ctx context.Context, key string, ls *bucket.Limits, l *bucket.Lease) {
 	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
+	case k.places <- struct{}{}:
+		defer func() { <-k.places }()
 	case <-ctx.Done():
-		s.figures.over(l, true)
+		k.figures.over(l, true)
 		return
 	}
 	results := make([]bucket.Result, 1)
-	err := s.target.Take(ctx, []bucket.Charge{{Key: key, Limits: ls, Lease: l}}, results)
-	s.figures.over(l, err != nil || results[0].Err != nil)
+	err := k.store.Take(ctx, []bucket.Charge{{Key: key, Limits: ls, Lease: l}}, results)
+	k.figures.over(l, err != nil || results[0].Err != nil)
 }
 
 // Close gives back all that is held, within a second. From then on charges pass
 // by.
-func (s *Store) Close() error {
-	s.closed.Store(true)
+func (k *Keeper) Close() error {
+	k.closed.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 	defer cancel()
-	for i := range s.shards {
-		s.shards[i].close(func(key string, ls *bucket.Limits, l bucket.Lease) {
-			s.wait.Go(func() { s.giveBack(ctx, key, ls, &l) })
+	for i := range k.shards {
+		k.shards[i].close(func(key string, ls *bucket.Limits, l bucket.Lease) {
+			k.wait.Go(func() { k.giveBack(ctx, key, ls, &l) })
 		})
 	}
-	s.wait.Wait()
+	k.wait.Wait()
 	return nil
 }

@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,14 +81,14 @@ func (d *distant) last() bucket.Lease {
 	return d.leases[len(d.leases)-1]
 }
 
-func open(t *testing.T) (*lease.Store, *distant) {
+func open(t *testing.T) (*lease.Keeper, *distant) {
 	t.Helper()
 	memory, err := memstore.New(memstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &distant{Store: memory, there: time.Millisecond, back: 2 * time.Millisecond}
-	s, err := lease.New(lease.Options{Target: d})
+	s, err := lease.New(lease.Options{Store: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +119,7 @@ func left(t *testing.T, d *distant, ls *bucket.Limits) int64 {
 }
 
 // heat charges until a lease is held: 8 tokens.
-func heat(t *testing.T, s *lease.Store, ls *bucket.Limits) bucket.Result {
+func heat(t *testing.T, s *lease.Keeper, ls *bucket.Limits) bucket.Result {
 	t.Helper()
 	var r bucket.Result
 	for range 8 {
@@ -154,7 +153,7 @@ func TestLease(t *testing.T) {
 		if n := d.calls.Load(); n != 8 || left(t, d, ls) != 892 {
 			t.Errorf("%d calls by the end of the lease, want 8", n)
 		}
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		take(t, s, ls, 1)
 		synctest.Wait()
 		if n := d.calls.Load(); n < 9 {
@@ -171,19 +170,19 @@ func about(a, b time.Duration) bool { return (a - b).Abs() <= 10*time.Millisecon
 func TestGivesBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		do    func(t *testing.T, s *lease.Store, ls *bucket.Limits)
+		do    func(t *testing.T, s *lease.Keeper, ls *bucket.Limits)
 		last  bucket.Lease // Back, Spent and Granted
 		left  int64
 		spent int64
 	}{
-		"in time": {func(*testing.T, *lease.Store, *bucket.Limits) { time.Sleep(stops) }, bucket.Lease{Back: 100, Spent: 30}, 962, 30},
+		"in time": {func(*testing.T, *lease.Keeper, *bucket.Limits) { time.Sleep(stops) }, bucket.Lease{Back: 100, Spent: 30}, 962, 30},
 		"too little": {
-			func(t *testing.T, s *lease.Store, ls *bucket.Limits) { take(t, s, ls, 71) },
+			func(t *testing.T, s *lease.Keeper, ls *bucket.Limits) { take(t, s, ls, 71) },
 			bucket.Lease{Back: 100, Spent: 30, Granted: 100},
 			1000 - 8 - 30 - 71 - 100, 30,
 		},
-		"a refund": {func(t *testing.T, s *lease.Store, ls *bucket.Limits) { take(t, s, ls, -20) }, bucket.Lease{Back: 100, Spent: 30}, 982, 30},
-		"Close":    {func(_ *testing.T, s *lease.Store, _ *bucket.Limits) { _ = s.Close() }, bucket.Lease{Back: 100, Spent: 30}, 962, 30},
+		"a refund": {func(t *testing.T, s *lease.Keeper, ls *bucket.Limits) { take(t, s, ls, -20) }, bucket.Lease{Back: 100, Spent: 30}, 982, 30},
+		"Close":    {func(_ *testing.T, s *lease.Keeper, _ *bucket.Limits) { _ = s.Close() }, bucket.Lease{Back: 100, Spent: 30}, 962, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,7 +337,7 @@ func TestDenialRemembered(t *testing.T) {
 		ls := leasing(t)
 		take(t, d.Store, ls, 1000-8-100)
 		heat(t, holder, ls)
-		other, err := lease.New(lease.Options{Target: d})
+		other, err := lease.New(lease.Options{Store: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,127 +355,4 @@ func TestDenialRemembered(t *testing.T) {
 			t.Errorf("allowed: %v after %v with %d denials remembered, want it once the lease is given back, and a second later at most", passed, time.Since(begun), cache.Remembered())
 		}
 	})
-}
-
-// TestBounded watches no more keys than it may, and those that are hot.
-func TestBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		memory, err := memstore.New(memstore.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := lease.New(lease.Options{Target: memory, MaxKeys: 640})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		ls := leasing(t)
-		heat(t, s, ls)
-		results := make([]bucket.Result, 1)
-		for i := range 10_000 {
-			if err := s.Take(t.Context(), []bucket.Charge{{Key: fmt.Sprint("key", i), Limits: ls, Cost: 1}}, results); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := s.Len(); n > 640 || n < 500 {
-			t.Errorf("%d keys are watched of 10,001, want at most 640 and hardly less", n)
-		}
-		if f := s.Figures(); f.Held != 1 {
-			t.Errorf("%+v after 10,000 other keys, want the hot one held", f)
-		}
-	})
-}
-
-// TestCloseHangs has a store that does not answer.
-func TestCloseHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, d := open(t)
-		heat(t, s, leasing(t))
-		d.there = 300 * time.Millisecond
-		begun := time.Now()
-		if err := s.Close(); err != nil || time.Since(begun) > time.Second {
-			t.Errorf("Close() = %v after %v, want it within a second", err, time.Since(begun))
-		}
-	})
-}
-
-// TestCrowd has many spend at once, from several replicas, some of whose answers
-// are lost: what is admitted, with what is left and what was lost, is the burst.
-func TestCrowd(t *testing.T) {
-	t.Parallel()
-	memory, err := memstore.New(memstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ls := limits(t, bucket.Limit{Tokens: 1, Per: time.Hour, Burst: 50_000}).Leasing(20, 20*time.Millisecond)
-	var admitted atomic.Int64
-	var replicas [4]*lease.Store
-	var wait sync.WaitGroup
-	for i := range replicas {
-		if replicas[i], err = lease.New(lease.Options{Target: memory}); err != nil {
-			t.Fatal(err)
-		}
-		for range 4 {
-			wait.Go(func() {
-				results := make([]bucket.Result, 1)
-				for range 3000 {
-					if err := replicas[i].Take(t.Context(), []bucket.Charge{{Key: "k", Limits: ls, Cost: 1}}, results); err != nil {
-						t.Errorf("Take = %v, want no error", err)
-					}
-					if results[0].Allowed {
-						admitted.Add(1)
-					}
-				}
-			})
-		}
-	}
-	wait.Wait()
-	lapsed := int64(0)
-	for _, r := range replicas {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-		f := r.Figures()
-		if lapsed += f.Lapsed; f.Held != 0 || f.Leased == 0 || f.Leased != f.Spent+f.Back+f.Lapsed {
-			t.Errorf("%+v after Close, want nothing held and all of it accounted for", f)
-		}
-	}
-	got := take(t, memory, ls, 0).Remaining + admitted.Load()
-	if got > 50_000 || got < 50_000-4*3000 {
-		t.Errorf("%d were admitted or are left of 50,000", got)
-	}
-	t.Logf("%d admitted, %d admitted or left; %+v", admitted.Load(), got, replicas[0].Figures())
-}
-
-func TestNew(t *testing.T) {
-	t.Parallel()
-	if _, err := lease.New(lease.Options{}); err == nil {
-		t.Error("New(no target) = no error, want one")
-	}
-	if _, err := lease.New(lease.Options{Target: &distant{}, MaxKeys: -1}); err == nil {
-		t.Error("New(MaxKeys -1) = no error, want one")
-	}
-}
-
-func BenchmarkSpend(b *testing.B) {
-	memory, err := memstore.New(memstore.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s, err := lease.New(lease.Options{Target: memory})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
-	ls := limits(b, bucket.Limit{Tokens: 1_000_000_000, Per: 24 * time.Hour}).Leasing(1000, time.Second)
-	charges := []bucket.Charge{{Key: "{k3v9x2ab}4:edge3:api00000", Limits: ls, Cost: 1}}
-	results := make([]bucket.Result, 1)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := s.Take(b.Context(), charges, results); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

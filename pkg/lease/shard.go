@@ -17,6 +17,7 @@ type shard struct {
 // An entry is a Holder and when it is to be looked after.
 type entry struct {
 	Holder
+	in    *shard // whose lock guards it
 	key   string
 	timer *time.Timer
 }
@@ -31,7 +32,7 @@ func (sh *shard) decide(c *bucket.Charge, now time.Time) (*entry, Choice) {
 		if len(sh.keys) >= sh.most && !sh.evict(now, lasts) {
 			return nil, Choice{}
 		}
-		e = &entry{key: c.Key}
+		e = &entry{in: sh, key: c.Key}
 		sh.keys[c.Key] = e
 	}
 	return e, e.Decide(now, c.Limits, c.Cost)
