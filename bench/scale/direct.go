@@ -18,7 +18,7 @@ import (
 // pay for that.
 const direct = "direct, "
 
-// stores returns p's, which are kept for their connections.
+// storesOf returns those that ask for p, which are kept for their connections.
 func (l *lab) storesOf(p place) ([]*redisstore.Store, error) {
 	if l.direct[p.Fleet] != nil {
 		return l.direct[p.Fleet], nil

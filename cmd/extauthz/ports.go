@@ -14,7 +14,8 @@ import (
 // ports are where it listens. http and admin are nil where it does not.
 type ports struct{ grpc, http, admin net.Listener }
 
-// A portNames are what sets where the ports are.
+// portNames are the names of what says where the ports are, for who reads that
+// one of them cannot be had.
 type portNames struct{ grpc, http, admin string }
 
 var settingNames = portNames{"grpc-addr", "http-addr", "admin-addr"}

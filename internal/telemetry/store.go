@@ -66,7 +66,10 @@ func (m *Metrics) Denials(store string, d interface{ Remembered() int64 }) {
 }
 
 // Leases is what takes tokens ahead of a store. It is safe for concurrent use.
-type Leases interface{ Figures() lease.Figures }
+type Leases interface {
+	// Figures are what it has done so far.
+	Figures() lease.Figures
+}
 
 // Leases adds the metrics of the tokens that are taken ahead of the store of
 // that name. It may be called once for each store; l is asked at each scrape, at

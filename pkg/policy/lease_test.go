@@ -23,7 +23,7 @@ func TestLease(t *testing.T) {
 	}
 	p := compile(t, rules(spec))
 	for value, want := range map[string]int64{"x": 25, "small": 1, "sliding": 0} {
-		tokens, d := p.ForDescriptor(descriptors.Descriptor{{Key: "u", Value: value}})[0].Charge.Limits.Lease()
+		tokens, d := p.ForDescriptor(descriptors.Descriptor{{Key: "u", Value: value}})[0].Limits.Lease()
 		if lasts := 100 * time.Millisecond; tokens != want || (want > 0) != (d == lasts) {
 			t.Errorf("%s leases %d tokens for %v, want %d for %v", value, tokens, d, want, lasts)
 		}
