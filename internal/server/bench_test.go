@@ -38,8 +38,12 @@ func newBurst(b *testing.B, requests int) *burst {
 	e := hpack.NewEncoder(&block)
 	e.SetMaxDynamicTableSize(0)
 	for _, f := range []hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/" + server.RateLimitName + "/ShouldRateLimit"},
-		{Name: ":authority", Value: "x"}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":path", Value: "/" + server.RateLimitName + "/ShouldRateLimit"},
+		{Name: ":authority", Value: "x"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
 	} {
 		if err := e.WriteField(f); err != nil {
 			b.Fatal(err)
@@ -130,7 +134,9 @@ func dialInstant(b *testing.B) net.Conn {
 	b.Cleanup(func() {
 		_ = conn.Close()
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			b.Errorf("Run = %v, want no error", err)
+		}
 	})
 	return conn
 }
