@@ -37,10 +37,18 @@ func gather(t *testing.T, kind servers.Kind, o servers.Options, before ...bucket
 	look.Cost = 0
 	take(t, g.Store, append(before, look)...)
 	g.ran = scripts(t, g.server)
-	g.server.Pause(t)
+	g.pause(t)
 	g.send(t.Context(), look)
 	g.until(t, func(waiting, busy int) bool { return waiting == 0 && busy == 1 })
 	return g
+}
+
+// pause has the server hang, once the lane rests: what comes then is under way
+// when the lane is busy.
+func (g *gathering) pause(t *testing.T) {
+	t.Helper()
+	g.until(t, func(waiting, busy int) bool { return waiting == 0 && busy == 0 })
+	g.server.Pause(t)
 }
 
 // An outcome is what came of a call, once the gathering has gone.
@@ -138,7 +146,7 @@ func TestLead(t *testing.T) {
 			}
 			server.Pause(t)
 			g := &gathering{Store: store, server: server}
-			soon, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			soon, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
 			leader := g.send(soon, tagged(t, "k"))
 			g.until(t, func(waiting, busy int) bool { return waiting == 0 && busy == 1 })
@@ -158,6 +166,19 @@ func TestLead(t *testing.T) {
 			}
 			g.until(t, func(waiting, busy int) bool { return waiting == 0 && busy == 0 })
 		})
+	}
+}
+
+// TestLeadLeaves has a caller carry out a batch that leaves out another, who has
+// more time and came before it went: should the first be late, a lane takes the
+// other, though nobody comes any more.
+func TestLeadLeaves(t *testing.T) {
+	t.Parallel()
+	left := redisstore.Left()
+	select {
+	case <-left:
+	case <-time.After(patience):
+		t.Errorf("no lane is woken in %v for a request that a batch left behind, want one once the batch is late", patience)
 	}
 }
 
@@ -207,7 +228,7 @@ func TestGivesUp(t *testing.T) {
 	g := gather(t, servers.Redis, servers.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	soon, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	soon, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
 	charge := tagged(t, "k")
 	before, canceled, late, after := g.come(t.Context(), t, charge), g.come(ctx, t, charge), g.come(soon, t, charge), g.come(t.Context(), t, charge)
@@ -226,7 +247,7 @@ func TestGivesUp(t *testing.T) {
 	wantLeft(t, "after", after.results, 8)
 
 	// The same under way: the batch that the server has is charged as a whole.
-	g.server.Pause(t)
+	g.pause(t)
 	ctx, cancel = context.WithCancel(t.Context())
 	under := g.send(ctx, charge)
 	g.until(t, func(waiting, busy int) bool { return waiting == 0 && busy == 1 })
@@ -250,7 +271,7 @@ func TestGatherForeign(t *testing.T) {
 	g.server.Resume(t)
 	g.wait.Wait()
 	g.server.Do(t, "SET", "sl:ill", "garbage")
-	g.server.Pause(t)
+	g.pause(t)
 	g.send(t.Context(), tagged(t, "other"))
 	g.until(t, func(waiting, busy int) bool { return waiting == 0 && busy == 1 })
 	well, ill, last := g.come(t.Context(), t, tagged(t, "well")), g.come(t.Context(), t, tagged(t, "ill")), g.come(t.Context(), t, tagged(t, "well"))
@@ -280,7 +301,7 @@ func TestGatherUnwritable(t *testing.T) {
 				g.server.Resume(t)
 				g.wait.Wait()
 				g.server.Do(t, setting...)
-				g.server.Pause(t)
+				g.pause(t)
 				look := tagged(t, "first")
 				look.Cost, empty.Cost = 0, 1
 				g.send(t.Context(), look)
@@ -307,7 +328,7 @@ func TestGatherForgotten(t *testing.T) {
 	g.server.Resume(t)
 	g.wait.Wait()
 	do(t, g.server, "SCRIPT", "FLUSH")
-	g.server.Pause(t)
+	g.pause(t)
 	first := g.send(t.Context(), tagged(t, "k"))
 	g.until(t, func(waiting, busy int) bool { return waiting == 0 && busy == 1 })
 	var others []*outcome

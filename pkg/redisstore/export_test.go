@@ -73,6 +73,19 @@ func (s *Store) Waiting() (waiting, busy int) {
 	return waiting, busy
 }
 
+// Left is told when a lane is woken for a request that was left behind by one
+// that has been taken by its caller: that one has less time.
+func Left() <-chan struct{} {
+	q, b, now := newQueue(2), new(batch), time.Now()
+	soon, late := newEntry(), newEntry()
+	soon.leads, soon.until, late.until = true, now.Add(time.Second), now.Add(time.Hour)
+	_, _ = q.push(soon, now)
+	_, _ = q.push(late, now)
+	b.leader, b.until = soon, soon.until
+	q.take(b, true)
+	return q.wake
+}
+
 // MaxWaiting is how many requests may wait for a server.
 const MaxWaiting = maxWaiting
 

@@ -126,6 +126,7 @@ func (q *queue) take(b *batch, woken bool) bool {
 		return false
 	}
 	q.began = now
+	q.start(now) // what is left behind
 	return true
 }
 
