@@ -12,10 +12,12 @@ import (
 // *Error of Cause "foreign", and the others are answered as if it had room.
 //
 // After an error the Store may read charges still, but it sets no result any
-// more. Where nobody else asks, a call that has a second or less carries itself
-// out: when ctx is canceled then, it returns by its deadline. Any other failure is an *Error for the whole call. After the Causes timeout,
-// canceled, broken, closed, reply and other the charges may have been made;
-// after the rest none was.
+// more. Any other failure is an *Error for the whole call. After the Causes
+// timeout, canceled, broken, closed, reply and other the charges may have been
+// made; after the rest none was.
+//
+// Where nobody else asks, a call that has a second or less carries itself out:
+// if ctx is canceled meanwhile, it returns by its deadline, and no sooner.
 //
 // On a Cluster, the buckets of one slot are charged as one. Those of several
 // slots are charged side by side, and given back if one of them denies: for as
