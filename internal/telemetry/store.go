@@ -83,13 +83,13 @@ func (m *Metrics) Leases(store string, l Leases) {
 		help string
 		of   func(lease.Figures) int64
 	}{
-		"leased": {"Tokens of hot buckets taken ahead.", func(f lease.Figures) int64 { return f.Leased }},
-		"spent":  {"Tokens taken ahead that were spent, of leases that are over.", func(f lease.Figures) int64 { return f.Spent }},
-		"back":   {"Tokens taken ahead that were given back.", func(f lease.Figures) int64 { return f.Back }},
-		"lapsed": {"Tokens taken ahead that were neither: the store did not answer when it was told.", func(f lease.Figures) int64 { return f.Lapsed }},
+		"sluice_leases_leased_tokens_total": {"Tokens of hot buckets taken ahead.", func(f lease.Figures) int64 { return f.Leased }},
+		"sluice_leases_spent_tokens_total":  {"Tokens taken ahead that were spent, of leases that are over.", func(f lease.Figures) int64 { return f.Spent }},
+		"sluice_leases_back_tokens_total":   {"Tokens taken ahead that were given back.", func(f lease.Figures) int64 { return f.Back }},
+		"sluice_leases_lapsed_tokens_total": {"Tokens taken ahead that were neither: the store did not answer when it was told.", func(f lease.Figures) int64 { return f.Lapsed }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "sluice_leases_" + name + "_tokens_total", Help: c.help, ConstLabels: labels,
+			Name: name, Help: c.help, ConstLabels: labels,
 		}, func() float64 { return float64(c.of(l.Figures())) }))
 	}
 }

@@ -180,12 +180,13 @@ rules:
     zzz: 1
     match: {zzz: 1}
     limits: [{rate: 1/1s, zzz: 1}]
+    lease: {zzz: 1}
     overrides: [{zzz: 1, when: 'true', unlimited: true}]
     deny: {zzz: 1}
 `)
 	lists := oneOf.FindAllStringSubmatch(fmt.Sprint(faults), -1)
-	if len(lists) != 11 {
-		t.Fatalf("Load() lists the fields of %d places, want 11: %v", len(lists), faults)
+	if len(lists) != 12 {
+		t.Fatalf("Load() lists the fields of %d places, want 12: %v", len(lists), faults)
 	}
 	var all []string
 	for _, list := range lists {
