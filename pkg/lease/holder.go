@@ -26,7 +26,7 @@ type Holder struct {
 
 	asking bool // a Lease is on its way
 	begun  time.Time
-	rests  time.Time // none is asked for before: there was nothing to lease
+	rests  time.Time // none is asked for before: there was nothing to lease, or no answer
 
 	// How many charges came since a time, and how many in the one before it.
 	since         time.Time
@@ -115,9 +115,13 @@ func (h *Holder) Answered(now time.Time, l *bucket.Lease, r bucket.Result) {
 	h.result = r
 }
 
-// Failed tells h that its Ask has no answer. What it asked for may have been
-// leased; that is spent when it ends.
-func (h *Holder) Failed() { h.asking = false }
+// Failed tells h at now that its Ask has no answer. What it asked for may have
+// been leased; that is spent when it ends. No other is asked for before, so that
+// answers lost in a row cost one lease.
+func (h *Holder) Failed(now time.Time) {
+	_, lasts := h.limits.Lease()
+	h.asking, h.rests = false, now.Add(lasts)
+}
 
 // End returns a Lease that gives back what is held, which is not spent any
 // more, and how many tokens that is; 0 if there is nothing to tell of. The

@@ -127,7 +127,7 @@ func (k *Keeper) ask(ctx context.Context, e *entry, c *bucket.Charge, asked buck
 	e.in.mu.Lock()
 	defer e.in.mu.Unlock()
 	if failed || k.closed.Load() {
-		e.Failed()
+		e.Failed(now)
 		return err
 	}
 	e.Answered(now, l, results[0])

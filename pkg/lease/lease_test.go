@@ -237,6 +237,29 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
+// TestUnansweredRow has 20 answers in a row lost: they cost one lease, and
+// another is asked for once that has ended.
+func TestUnansweredRow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, d := open(t)
+		ls := leasing(t)
+		for range 7 {
+			take(t, s, ls, 1)
+		}
+		d.lost.Store(true)
+		for range 20 {
+			_ = s.Take(t.Context(), []bucket.Charge{{Key: "k", Limits: ls, Cost: 1}}, make([]bucket.Result, 1))
+		}
+		d.lost.Store(false)
+		if n := left(t, d, ls); n != 1000-7-20-100 {
+			t.Errorf("%d are left of 1000 after 27 charges, 20 of them unanswered; want all but one lease of 100", n)
+		}
+		time.Sleep(lasts)
+		heat(t, s, ls)
+	})
+}
+
 // TestAway spends what is held while the store is away, and lets the rest lapse.
 func TestAway(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func (w *world) answer(id int32) {
 func (w *world) fail(id int32, why cause, at int64) {
 	req := w.requests.at(id)
 	if req.lease != nil && !req.own {
-		w.replicas[req.replica].held[req.key].Failed()
+		w.replicas[req.replica].held[req.key].Failed(w.clock())
 	}
 	if !req.own {
 		w.tally.fail(req, why, at+w.way())
