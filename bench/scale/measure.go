@@ -98,7 +98,7 @@ type measured struct {
 	Flat   []flat  `json:"flat"`
 }
 
-// measure visits all places, so many times.
+// measureAll visits all places, so many times.
 func (o options) measureAll(ctx context.Context, progress io.Writer) (measured, error) {
 	m := measured{Cores: runtime.NumCPU(), Go: runtime.Version(), Rounds: o.rounds, Time: o.each.String()}
 	l, err := newLab(ctx, o.crowd)
