@@ -84,6 +84,10 @@ type flat struct {
 	Most  float64 `json:"share_most"`
 }
 
+// leastFlat is how long bench/ needs to count CPU time, which comes in hundredths
+// of a second.
+const leastFlat = 2 * time.Second
+
 // flats has bench/ measure what should cost the same however much there is of
 // it.
 func flats(ctx context.Context, rounds int, each time.Duration, progress io.Writer) ([]flat, error) {

@@ -20,10 +20,18 @@ func (m measured) costs() sim.Costs {
 	}
 }
 
-// busy is how many callers it takes at least: with fewer, processes fall asleep
-// between two requests and wake up for the next, which those of a busy fleet
-// do not pay for.
-const busy = 16
+// busy says that one replica and one node had enough to do. Where callers are
+// few, or shared by several, processes fall asleep between two requests and
+// wake up for the next, which those of a busy fleet do not pay for.
+func (t turn) busy() bool {
+	switch {
+	case t.direct():
+		return true
+	case t.Name == remembered || t.Fleet == memory:
+		return false
+	}
+	return t.Replicas == 1 && t.Callers >= 64 && (!strings.HasPrefix(t.Fleet, cluster) || t.Fleet == clusterOf(1))
+}
 
 // nodeCosts are of a read and write of the socket, a script, a key, a key that
 // is written, and a charge, in ns.
@@ -31,7 +39,7 @@ func (m measured) nodeCosts() []float64 {
 	var rows [][]float64
 	var used []float64
 	for _, t := range m.Turns {
-		if t.Fleet == memory || t.Name == remembered || t.Callers < busy {
+		if !t.busy() {
 			continue
 		}
 		keys, writes := t.distinct(), 0.0
@@ -57,8 +65,11 @@ func (m measured) replicaCosts() []float64 {
 	var rows [][]float64
 	var used []float64
 	for _, t := range m.Turns {
-		more := t.ReplicaCPU - m.turn(memory, t.Callers/t.Replicas).ReplicaCPU
-		if t.Fleet == memory || t.Name == remembered || t.Callers < busy || t.ReplicaCPU == 0 || more <= 0 {
+		more := t.ReplicaCPU // there is nothing before the store, asked directly
+		if !t.direct() {
+			more -= m.turn(memory, t.Callers/t.Replicas).ReplicaCPU
+		}
+		if !t.busy() || more <= 0 {
 			continue
 		}
 		rows = append(rows, []float64{1, t.Scripts, t.Reads})

@@ -131,7 +131,7 @@ func (l *lab) cluster(ctx context.Context, size int) error {
 	return l.fleet(ctx, clusterOf(size), 1, "--redis-url", "redis+cluster://"+strings.Join(addrs, ","))
 }
 
-func clusterOf(nodes int) string { return fmt.Sprint("cluster", nodes) }
+func clusterOf(nodes int) string { return fmt.Sprint(cluster, nodes) }
 
 func (l *lab) nodes(ctx context.Context, n int, clustered bool) (nodes []*redisNode, err error) {
 	for range n {

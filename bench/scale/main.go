@@ -119,7 +119,7 @@ func (o options) measured(ctx context.Context, progress io.Writer) error {
 	if err := m.keep(o.measure); err != nil {
 		return err
 	}
-	if m.Flat, err = flats(ctx, o.rounds, o.each/4, progress); err != nil {
+	if m.Flat, err = flats(ctx, o.rounds, max(o.each, leastFlat), progress); err != nil {
 		return err
 	}
 	return m.keep(o.measure)

@@ -21,6 +21,7 @@ const (
 	redis   = "redis"
 	asking  = "asking"  // redis, with no denial cache
 	crowded = "crowded" // a Redis with keys of others
+	cluster = "cluster" // of so many nodes as follow
 
 	remembered = "denied, remembered" // a place whose requests hardly reach Redis
 
@@ -39,6 +40,8 @@ type place struct {
 	// Writes says that every request takes a token.
 	Writes bool `json:"writes"`
 }
+
+func (p place) direct() bool { return strings.HasPrefix(p.Fleet, direct) }
 
 // places are measured in turns.
 func places() []place {
@@ -133,7 +136,7 @@ func (l *lab) visit(ctx context.Context, p place, d time.Duration) (turn, error)
 	reports := make([]bench.Report, p.Replicas)
 	errs := make([]error, p.Replicas)
 	ask := func(d time.Duration) error {
-		if strings.HasPrefix(p.Fleet, direct) {
+		if p.direct() {
 			var err error
 			reports[0], err = l.askDirect(ctx, p, d)
 			return err
@@ -192,12 +195,12 @@ func (l *lab) look(p place) (g glance, err error) {
 		}
 		g.redis = g.redis.plus(c, 1)
 	}
-	for _, e := range l.fleets[p.Fleet][:min(p.Replicas, len(l.fleets[p.Fleet]))] { // none is asked directly
-		used, err := bench.CPUTime(e.PID())
+	for _, pid := range l.pids(p) {
+		used, err := bench.CPUTime(pid)
 		if err != nil {
 			return g, err
 		}
-		in, out, err := transferred(e.PID())
+		in, out, err := transferred(pid)
 		if err != nil {
 			return g, err
 		}
@@ -206,6 +209,19 @@ func (l *lab) look(p place) (g glance, err error) {
 		g.out += out
 	}
 	return g, nil
+}
+
+// pids are of the processes that the replicas of p are: this one where it asks
+// directly.
+func (l *lab) pids(p place) []int {
+	if p.direct() {
+		return []int{os.Getpid()}
+	}
+	var pids []int
+	for _, e := range l.fleets[p.Fleet][:p.Replicas] {
+		pids = append(pids, e.PID())
+	}
+	return pids
 }
 
 // transferred is how many bytes a process has read and written so far.

@@ -20,7 +20,8 @@ func (p page) short() string {
 	fmt.Fprintf(&b, "- **%s requests a second** take %d Redis nodes and %.0f cores of extauthz, none busier than %.0f %% on the mean, if every request is a charge.\n",
 		grouped(p.o.rate), p.e.nodes, p.e.cores, 100*p.o.use)
 	fmt.Fprintf(&b, "- **Batches are for one Redis.** Spread over so many nodes, a replica has %.1f requests for a node in the time of a round trip: each pays for its own, and in a\n"+
-		"  Cluster a slot's script (%.1f µs of %.1f) besides. A few large nodes cost less than many small ones.\n", p.e.size, c.Script/1000, p.e.charge/1000)
+		"  Cluster a slot's script (%.1f µs of %.1f) besides. On one Redis, with 64 callers on one replica, a charge costs %.1f µs.\n",
+		p.e.size, c.Script/1000, p.e.charge/1000, p.m.named("redis, 64 callers").RedisCPU)
 	fmt.Fprintf(&b, "- **One key is one core**: %s requests a second of it were answered without leases, and %s with them.\n", served(p.hot, false), served(p.hot, true))
 	fmt.Fprintf(&b, "- **The busiest node** was busy for %.0f %% of the time without leases and for %.0f %% with them; requests with no answer went from %.1f %% to %.1f %%.\n",
 		100*most(first.Nodes), 100*most(last.Nodes), unanswered(first), unanswered(last))

@@ -15,7 +15,8 @@ const measuredHead = `## What a request costs
 
 Real processes on loopback, asked in turns, %d rounds of %s each: CPU time of a request, without the caller's, and as a share of the line "redis, 64 callers".
 Of CPU time it is the least of the rounds, since what else goes on on a machine only adds to it; of the rest the median. On one Redis what comes together is one
-script; in a Cluster it is one script a slot. With "direct", 32 replicas' stores ask, each for one request at a time: the node is busy, and no batch forms.
+script; in a Cluster it is one script a slot. With "direct", 32 replicas' stores ask, with no
+replica around them and each for one request at a time: the node is busy, and no batch forms.
 
 `
 
@@ -23,7 +24,8 @@ const flatHead = `And what should not matter, measured by [bench/](../bench) (` 
 
 `
 
-const stepsHead = `From these lines, what each step costs (the least squares of the relative errors, none below 0):
+const stepsHead = `From those of these lines in which one replica and one node are kept busy, what each step costs (the least squares of the relative errors, none below 0). In the
+others processes fall asleep between requests, and waking up costs:
 
 `
 
@@ -57,7 +59,9 @@ const keysHead = `Some tenants: the three largest, and the three largest on the 
 
 `
 
-const hotHead = `One key alone, below its limit, with nothing going wrong:
+const hotHead = `One key alone, below its limit by a fifth, with nothing else going wrong. Where the node cannot follow, it works for requests that have given up: what comes is
+more than it makes, whatever the batches. (A replica would ask no more then: its breaker opens.) With leases, what is asked while a replica takes its next goes to the
+node; here all of them begin, and so renew, at the same moments, which is the p99.
 
 `
 

@@ -99,7 +99,7 @@ func TestRunNoticesTrouble(t *testing.T) {
 		t.Errorf("Run = %+v, %+v, %+v, want some to fail by the slow node and the dead replica, and denials remembered", r.Requests, r.Exact, r.Store)
 	}
 	calm := small()
-	calm.Slow, calm.Death = sim.Slow{}, sim.Death{}
+	calm.Slow, calm.Death, calm.Network.Tail = sim.Slow{}, sim.Death{}, 0
 	if q := run(t, calm); q.Requests.Failed != 0 || q.Exact.Lost != 0 || q.Latency.P99 >= r.Latency.P99 {
 		t.Errorf("Run = %+v, %+v, p99 %d µs, want nothing to fail without trouble, and less than %d µs", q.Requests, q.Exact, q.Latency.P99, r.Latency.P99)
 	}
@@ -179,6 +179,22 @@ func TestRunGathers(t *testing.T) {
 	many, cheap := perBatch(30_000)
 	if few > 1.2 || many < 2*few || cheap > 0.9*dear {
 		t.Errorf("a batch has %.2f charges at 500 a second and %.2f at 30,000, want 1 and more; each costs %.2g and %.2g, want less", few, many, dear, cheap)
+	}
+}
+
+// TestRunAsks wants as many requests as the rate says, in bursts or not, and of
+// each tenant its share.
+func TestRunAsks(t *testing.T) {
+	t.Parallel()
+	s := small()
+	s.Time, s.Traffic.Envoys = 5*time.Second, 200
+	r := run(t, s)
+	if want := s.Traffic.Rate * s.Time.Seconds(); math.Abs(float64(r.Requests.Arrived)/want-1) > 0.03 {
+		t.Errorf("%d requests arrived, want about %.0f", r.Requests.Arrived, want)
+	}
+	share, want := float64(r.Keys[1].Arrived)/float64(r.Keys[0].Arrived), math.Pow(2, -s.Tenants.Zipf)
+	if math.Abs(share-want) > 0.02 {
+		t.Errorf("the second tenant asks %.3f times as often as the first, want %.3f", share, want)
 	}
 }
 

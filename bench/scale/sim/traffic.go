@@ -27,7 +27,9 @@ func newEnvoys(s Scenario) []envoy {
 		}
 		if float64(i) < s.Traffic.Bursty*float64(len(envoys)) {
 			envoys[i].gap, envoys[i].burst = gap/2, float64(s.Traffic.Burst)
-			envoys[i].until = int64(envoys[i].burst * chance.ExpFloat64())
+			if chance.IntN(2) == 0 { // it begins in a burst
+				envoys[i].until = int64(envoys[i].burst * chance.ExpFloat64())
+			}
 		}
 	}
 	return envoys
