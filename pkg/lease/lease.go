@@ -96,7 +96,7 @@ func (k *Keeper) Take(ctx context.Context, charges []bucket.Charge, results []bu
 	}
 	c := &charges[0]
 	sh := &k.shards[maphash.String(k.seed, c.Key)%shards]
-	e, choice := sh.decide(c, time.Now())
+	e, choice := sh.decide(c)
 	switch choice.Way {
 	case Spend:
 		results[0] = choice.Result

@@ -23,9 +23,12 @@ type entry struct {
 }
 
 // decide says what to do with c. Without room for its key it asks the store.
-func (sh *shard) decide(c *bucket.Charge, now time.Time) (*entry, Choice) {
+// The time is read under the lock: who waited for that does not spend what has
+// ended meanwhile.
+func (sh *shard) decide(c *bucket.Charge) (*entry, Choice) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	now := time.Now()
 	e := sh.keys[c.Key]
 	if e == nil {
 		_, lasts := c.Limits.Lease()
