@@ -12,7 +12,7 @@ import (
 // reached by the first request of the day.
 const (
 	hotLimit   = "{rate: 1000000000/1d}"
-	keyLimit   = "{rate: 1000000/1d}"
+	keyLimit   = "{rate: 1000/1d, burst: 1000000}"
 	emptyLimit = "{rate: 1/1d}"
 	// leasedRule leases a thousand tokens at a time.
 	leasedRule = "  - {name: leased, descriptor: [generic_key=leased], limits: [{rate: 100000/1s}], lease: {share: 1%, for: 100ms}}\n"
