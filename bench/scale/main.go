@@ -4,7 +4,7 @@
 //
 //	go run ./bench/scale -seed 1 -write docs/scale.md
 //	go run ./bench/scale -rate 200000 -replicas 10 -arithmetic
-//	go run ./bench/scale -measure
+//	go run ./bench/scale -measure bench/scale/measured.json
 package main
 
 import (
@@ -68,6 +68,9 @@ func run(ctx context.Context, args []string, stdout, progress io.Writer) error {
 	o.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("found the argument %q, want flags alone: what comes after it would not be heeded", flags.Arg(0))
 	}
 	if o.rate <= 0 || o.replicas <= 0 || o.nodes < 0 || o.use <= 0 || o.use > 1 {
 		return fmt.Errorf("-rate is %v, -replicas %d, -nodes %d, -use %v; want them above 0, -nodes 0 or more, -use at most 1", o.rate, o.replicas, o.nodes, o.use)
