@@ -19,7 +19,8 @@ func newCompletion() *cobra.Command {
 		Use:   "completion bash|zsh|fish",
 		Short: "Print what has a shell complete commands and flags",
 		Long: `Print what has a shell complete commands and flags. The shell reads it when it
-starts, or at once as in the first example.`,
+starts, or at once as in the first example. That of bash needs the package
+bash-completion.`,
 		Example: `  source <(extauthz completion bash)
   extauthz completion zsh > "${fpath[1]}/_extauthz"
   extauthz completion fish > ~/.config/fish/completions/extauthz.fish`,
