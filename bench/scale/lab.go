@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluice-mesh/sluice/internal/bench"
@@ -41,6 +42,7 @@ type lab struct {
 	started []*stack.Process
 	stores  map[string][]*redisNode
 	fleets  map[string][]*stack.Extauthz
+	dialing sync.Mutex // replicas are asked side by side
 	clients map[string]*bench.Client
 	direct  map[string][]*redisstore.Store
 }
@@ -164,6 +166,8 @@ func (l *lab) fleet(ctx context.Context, name string, n int, args ...string) err
 // client returns the one that asks r of a replica, which is kept for its
 // connections.
 func (l *lab) client(fleet string, replica int, r bench.RLS) (*bench.Client, error) {
+	l.dialing.Lock()
+	defer l.dialing.Unlock()
 	name := fmt.Sprint(fleet, replica, r)
 	if l.clients[name] == nil {
 		c, err := bench.Dial(bench.Target{Addr: l.fleets[fleet][replica].GRPC, Connections: 4}, r)

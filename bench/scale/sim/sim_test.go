@@ -150,7 +150,7 @@ func TestRunQueues(t *testing.T) {
 	for _, busy := range []float64{0.3, 0.7, 0.85} {
 		const service = 200_000.0 // ns
 		r := run(t, sim.Scenario{
-			Name: "queue", Seed: 7, Time: 60 * time.Second, WarmUp: time.Second,
+			Name: "queue", Seed: 7, Time: 30 * time.Second, WarmUp: time.Second,
 			Traffic: sim.Traffic{Envoys: 1, Rate: busy * 1e9 / service}, Tenants: sim.Tenants{Count: 10_000, Zipf: 1.0001},
 			Replicas: 5000, Cores: 1, Nodes: 1, Deadline: time.Minute, Costs: sim.Costs{RoundTrip: service},
 		})
