@@ -50,6 +50,7 @@ fmt: ## write every Go file as gofumpt would
 	@$$(hack/tool gofumpt) -w .
 
 build: ## bin/extauthz, static
+	@[ -e bin/extauthz ] || echo "compiling: minutes the first time" >&2
 	@CGO_ENABLED=0 go build -o bin/extauthz ./cmd/extauthz
 
 tools: ## linters, Envoy and Valkey into .tools/, at the versions of hack/tools.env

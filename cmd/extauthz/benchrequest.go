@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -65,7 +66,19 @@ func (o *benchOptions) request(args []string) (bench.Request, error) {
 	if strings.Contains(args[1], "://") {
 		return nil, fmt.Errorf("found the address %q, want host:port, and the rest in --path and --tls", args[1])
 	}
-	switch args[0] {
+	r, err := o.requestOf(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := net.SplitHostPort(args[1]); err != nil && !strings.HasPrefix(args[1], "unix:") {
+		return nil, fmt.Errorf("found the address %q, want host:port or unix:PATH", args[1])
+	}
+	return r, nil
+}
+
+// requestOf returns what the flags say is asked of door.
+func (o *benchOptions) requestOf(door string) (bench.Request, error) {
+	switch door {
 	case "ext_authz":
 		return o.authzRequest()
 	case "rls":
@@ -73,7 +86,7 @@ func (o *benchOptions) request(args []string) (bench.Request, error) {
 	case "http":
 		return o.httpRequest()
 	default:
-		return nil, fmt.Errorf("found the door %q, want ext_authz, rls or http", args[0])
+		return nil, fmt.Errorf("found the door %q, want ext_authz, rls or http", door)
 	}
 }
 
