@@ -75,7 +75,7 @@ func (r *result) verdict() error {
 	}
 	last := r.samples[len(r.samples)-1]
 	if last.storeErrors > 0 || last.panics > 0 {
-		errs = append(errs, fmt.Errorf("%.0f errors of the store and %.0f panics are counted", last.storeErrors, last.panics))
+		errs = append(errs, fmt.Errorf("%.0f errors of the store and %.0f panics are counted %v", last.storeErrors, last.panics, last.causes))
 	}
 	return errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ type sample struct {
 	rss, goroutines, files float64
 	storeErrors, panics    float64
 	reloads                float64
+	causes                 []string // of the store's errors, as they are counted
 }
 
 func (s *system) sample() (sample, error) {
@@ -27,6 +28,9 @@ func (s *system) sample() (sample, error) {
 			m.panics = value
 		case strings.HasPrefix(name, "sluice_store_errors_total"):
 			m.storeErrors += value
+			if value > 0 {
+				m.causes = append(m.causes, fmt.Sprint(name, " ", value))
+			}
 		case name == `sluice_policy_reloads_total{result="success"}`:
 			m.reloads = value
 		}

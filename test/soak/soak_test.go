@@ -47,7 +47,7 @@ func TestVerdict(t *testing.T) {
 		"memory":     {sample{rss: 60 << 20, goroutines: 40, files: 30}, bench.Report{Requests: 9}, "resident memory grew from 50.0 to 60.0 MiB"},
 		"goroutines": {sample{rss: 50 << 20, goroutines: 60, files: 30}, bench.Report{Requests: 9}, "goroutines grew from 40.0 to 60.0"},
 		"files":      {sample{rss: 50 << 20, goroutines: 40, files: 50}, bench.Report{Requests: 9}, "open files grew"},
-		"errors":     {sample{rss: 50 << 20, goroutines: 40, files: 30, storeErrors: 1}, bench.Report{Requests: 9}, "1 errors of the store"},
+		"errors":     {sample{rss: 50 << 20, goroutines: 40, files: 30, storeErrors: 1, causes: []string{`{cause="full"} 1`}}, bench.Report{Requests: 9}, `1 errors of the store and 0 panics are counted [{cause="full"} 1]`},
 		"no answer":  {flat, bench.Report{Requests: 9, Unanswered: 2, FirstError: "gone"}, "2 of 9 requests had no answer: gone"},
 		"nothing":    {flat, bench.Report{}, "0 of 0 requests"},
 	} {

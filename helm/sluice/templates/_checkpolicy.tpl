@@ -53,7 +53,7 @@ form. The rest is for `extauthz validate`, before a pod starts.
 {{- fail (printf "%s has a rule without a name: give it one, which keys and metrics carry." .where) -}}
 {{- end -}}
 {{- $where := printf "%s, rule %v" .where .rule.name -}}
-{{- include "sluice.checkKeys" (dict "where" $where "what" .rule "known" (list "name" "match" "per" "missing" "descriptor" "cost" "limits" "unlimited" "overrides" "shadow" "stop" "debt" "max_debt" "on_error" "deny")) -}}
+{{- include "sluice.checkKeys" (dict "where" $where "what" .rule "known" (list "name" "match" "per" "missing" "descriptor" "cost" "limits" "unlimited" "overrides" "shadow" "stop" "debt" "max_debt" "lease" "on_error" "deny")) -}}
 {{- if not (or (hasKey .rule "limits") (hasKey .rule "unlimited")) -}}
 {{- fail (printf "%s has no limits: give it some, such as limits: [{rate: 100/1m}]." $where) -}}
 {{- end -}}
