@@ -76,7 +76,7 @@ func (h *Holder) Decide(now time.Time, ls *bucket.Limits, cost int64) Choice {
 
 // ask has the store told of what is held, and asked for l.
 func (h *Holder) ask(now time.Time, ls *bucket.Limits, l bucket.Lease) Choice {
-	over, _ := h.End(now)
+	over := h.End(now)
 	l.Back, l.Spent, l.Since, l.Ends = over.Back, over.Spent, over.Since, over.Ends
 	h.asking, h.begun, h.limits = true, now, ls
 	return Choice{Way: Ask, Lease: l}
@@ -124,26 +124,25 @@ func (h *Holder) Failed(now time.Time) {
 }
 
 // End returns a Lease that gives back what is held, which is not spent any
-// more, and how many tokens that is; 0 if there is nothing to tell of. The
-// Lease is good for a charge that is made soon.
-func (h *Holder) End(now time.Time) (l bucket.Lease, left int64) {
+// more; the zero Lease if there is nothing to tell of. It is good for a charge
+// that is made soon.
+func (h *Holder) End(now time.Time) bucket.Lease {
 	if h.granted == 0 {
-		return l, 0
+		return bucket.Lease{}
 	}
 	slack := drift(h.lasts).Microseconds()
-	l = bucket.Lease{
+	l := bucket.Lease{
 		Back: h.granted, Spent: h.spent, Ends: h.told - slack,
 		Since: h.told - h.lasts.Microseconds() + now.Sub(h.answered).Microseconds() - slack,
 	}
-	left = h.granted - h.spent
 	h.granted, h.spent = 0, 0
-	return l, left
+	return l
 }
 
-// Held returns how many tokens are held and how many of those are spent, under
-// which limits, and when h stops to spend them; 0 if none are.
-func (h *Holder) Held() (granted, spent int64, ls *bucket.Limits, stops time.Time) {
-	return h.granted, h.spent, h.limits, h.stops
+// Held returns how many tokens were granted that are held, 0 if none are, under
+// which limits, and when h stops to spend them.
+func (h *Holder) Held() (granted int64, ls *bucket.Limits, stops time.Time) {
+	return h.granted, h.limits, h.stops
 }
 
 // Idle says that h may be forgotten: nothing is held or asked for, and the key

@@ -131,7 +131,7 @@ func (k *Keeper) ask(ctx context.Context, e *entry, c *bucket.Charge, asked buck
 		return err
 	}
 	e.Answered(now, l, results[0])
-	if granted, _, _, stops := e.Held(); granted > 0 {
+	if granted, _, stops := e.Held(); granted > 0 {
 		k.figures.leased.Add(granted)
 		k.figures.held.Add(1)
 		e.wake(stops.Sub(now), func() { k.end(e) })
@@ -143,12 +143,12 @@ func (k *Keeper) ask(ctx context.Context, e *entry, c *bucket.Charge, asked buck
 func (k *Keeper) end(e *entry) {
 	now := time.Now()
 	e.in.mu.Lock()
-	granted, _, ls, stops := e.Held()
+	granted, ls, stops := e.Held()
 	if granted == 0 || now.Before(stops) || k.closed.Load() {
 		e.in.mu.Unlock()
 		return
 	}
-	l, _ := e.End(now)
+	l := e.End(now)
 	k.wait.Add(1)
 	e.in.mu.Unlock()
 	defer k.wait.Done()

@@ -76,8 +76,8 @@ func (sh *shard) close(giveBack func(key string, ls *bucket.Limits, l bucket.Lea
 		if e.timer != nil {
 			e.timer.Stop()
 		}
-		_, _, ls, _ := e.Held()
-		if l, _ := e.End(time.Now()); l.Back > 0 {
+		_, ls, _ := e.Held()
+		if l := e.End(time.Now()); l.Back > 0 {
 			giveBack(key, ls, l)
 		}
 		delete(sh.keys, key)

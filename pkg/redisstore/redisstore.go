@@ -61,8 +61,8 @@ type Options struct {
 	PoolSize int
 	// Seen is told what each bucket is that was charged or looked at, settled
 	// at the server's time, by the goroutine that reads its answers: it must be
-	// quick. Of a bucket that many ask for at once it is told the last. What a Cluster gives back afterwards it is not told. nil is not
-	// told.
+	// quick. Of a bucket that many ask for at once it is told the last. What a
+	// Cluster gives back afterwards it is not told. nil is not told.
 	Seen func(key string, b bucket.Bucket)
 	// Now is for tests: it takes the place of the server's clock. It is not to
 	// be before 1970.

@@ -8,7 +8,8 @@ import (
 )
 
 // What limits and buckets are is in refill.lua, sliding.lua, leases.lua and
-// state.lua, on which the other scripts stand. usual.lua is a short way through take.lua.
+// state.lua, on which the other scripts stand. usual.lua is a short way through
+// take.lua.
 var (
 	//go:embed lua/refill.lua
 	refillLua string

@@ -60,7 +60,7 @@ func (w *world) spendHeld(r *replica, id int32) bool {
 func (w *world) granted(r *replica, req *request) {
 	h := r.held[req.key]
 	h.Answered(w.clock(), req.lease, bucket.Result{Allowed: req.allowed})
-	if held, _, _, stops := h.Held(); held > 0 {
+	if held, _, stops := h.Held(); held > 0 {
 		w.plan(max(int64(stops.Sub(epoch)), w.now), (*world).stop, req.replica, req.key)
 	}
 }
@@ -69,10 +69,10 @@ func (w *world) granted(r *replica, req *request) {
 func (w *world) stop(replica, key int32) {
 	r := &w.replicas[replica]
 	h := r.held[key]
-	if held, _, _, stops := h.Held(); r.dead || held == 0 || w.clock().Before(stops) {
+	if held, _, stops := h.Held(); r.dead || held == 0 || w.clock().Before(stops) {
 		return
 	}
-	l, _ := h.End(w.clock())
+	l := h.End(w.clock())
 	id := w.requests.add(request{key: key, replica: replica, own: true, lease: &l, asked: w.now, until: w.now + int64(w.s.Deadline)})
 	w.push(&r.queues[w.nodeOf(key)], id)
 }
