@@ -37,27 +37,35 @@ func (s *Store) settleAll(ctx context.Context) {
 	}
 }
 
+// some is how many debts are listed at once. Callers, who note theirs, wait
+// meanwhile.
+const some = 1024
+
 // settle tells Main of all that is owed now, or as much as it hears. A look
 // that charges nothing comes first, since what Main is told and does not answer
 // is not told again.
 func (s *Store) settle(ctx context.Context) {
-	keys := s.keys()
-	if len(keys) == 0 || !s.answers(ctx, keys[0]) || !s.settleOne(ctx, keys[0]) {
+	first := s.keys(1)
+	if len(first) == 0 || !s.answers(ctx, first[0]) || !s.settleOne(ctx, first[0]) {
 		return
 	}
-	var next atomic.Int64
-	var away atomic.Bool
-	var wait sync.WaitGroup
-	for range min(workers, len(keys)-1) {
-		wait.Go(func() {
-			for i := next.Add(1); i < int64(len(keys)) && !away.Load(); i = next.Add(1) {
-				if !s.settleOne(ctx, keys[i]) {
-					away.Store(true)
-				}
-			}
-		})
+	for left := s.Owed(); left > 0 && s.settleEach(ctx, s.keys(some)); {
+		left -= some
 	}
-	wait.Wait()
+}
+
+// keys returns n buckets of which something is owed, or all there are.
+func (s *Store) keys(n int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := make([]string, 0, min(n, len(s.debts)))
+	for key := range s.debts {
+		if len(keys) == cap(keys) {
+			break
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // answers says whether Main answers a look at the bucket under key.
@@ -68,14 +76,23 @@ func (s *Store) answers(ctx context.Context, key string) bool {
 	return s.main.Take(ctx, look, make([]bucket.Result, 1)) == nil
 }
 
-func (s *Store) keys() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	keys := make([]string, 0, len(s.debts))
-	for key := range s.debts {
-		keys = append(keys, key)
+// settleEach tells Main of buckets, several at once, and says whether it is
+// there.
+func (s *Store) settleEach(ctx context.Context, keys []string) bool {
+	var next atomic.Int64
+	var away atomic.Bool
+	var wait sync.WaitGroup
+	for range min(workers, len(keys)) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(keys)) && !away.Load(); i = next.Add(1) - 1 {
+				if !s.settleOne(ctx, keys[i]) {
+					away.Store(true)
+				}
+			}
+		})
 	}
-	return keys
+	wait.Wait()
+	return !away.Load()
 }
 
 // settleOne tells Main of one bucket, and says whether it is there. What may

@@ -3,6 +3,7 @@ package standin_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -211,6 +212,38 @@ func TestBounded(t *testing.T) {
 			t.Errorf("after Close Owed, Settled = %d, %d of %d keys, want 0, 16 of 8", s.Owed(), s.Settled(), main.Len())
 		}
 	})
+}
+
+// What is owed is not gone through for as long as there is nobody to tell of it:
+// callers, who note what they spend, would wait for that.
+func TestWaitsWithLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys, passes = 20_000, 50
+		ls := limits(t, bucket.Limit{Tokens: 10, Per: time.Hour})
+		main, s := pair(t, keys)
+		main.fail("open")
+		for i := range keys {
+			ask(t, main, s, fmt.Sprint(i), ls, 1)
+		}
+		before := allocated()
+		time.Sleep(passes * standin.Pause)
+		if got, most := allocated()-before, uint64(keys*passes); got > most {
+			t.Errorf("%d attempts to settle %d buckets while the store is away took %d bytes, want %d at most", passes, keys, got, most)
+		}
+		main.away.Store(nil)
+		time.Sleep(2 * standin.Pause)
+		if s.Owed() != 0 || s.Settled() != keys || s.Forgotten() != 0 {
+			t.Errorf("then Owed, Settled, Forgotten = %d, %d, %d, want 0, %d, 0", s.Owed(), s.Settled(), s.Forgotten(), keys)
+		}
+		_ = s.Close()
+	})
+}
+
+// allocated returns how many bytes were allocated so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 // Of a request that is denied nothing is owed; a shadow charge that was made is.
