@@ -30,6 +30,7 @@ const (
 type call struct {
 	prefix string
 	groups []group
+	next   []int // of each group, the next that is made together with it; 0 is none
 	keys   keys
 	sets   limitSets
 	packed []byte
@@ -54,8 +55,12 @@ type call struct {
 // An ask is one charge as the script sees it: all that a group charges one
 // bucket with. A charge that is summed into an earlier one is asked only if
 // its limits are others, and then looks.
+//
+// Groups that ask the same are made together, and are one group here.
 type ask struct {
 	group, charge int
+	last          int // of the groups that are made together
+	times         int // how many they are
 	first         int // the ask that charges the bucket; itself but for a look
 	cost          int64
 	made          bool
@@ -86,15 +91,18 @@ func (c *call) empty() {
 	c.keys.reset()
 	c.sets.reset()
 	*c = call{
-		groups: c.groups[:0], keys: c.keys, sets: c.sets, packed: c.packed[:0], leases: c.leases[:0], asks: c.asks[:0],
+		groups: c.groups[:0], next: c.next[:0], keys: c.keys, sets: c.sets, packed: c.packed[:0], leases: c.leases[:0], asks: c.asks[:0],
 		waiters: c.waiters[:0], job: job{args: c.job.args[:0]},
 	}
 }
 
 // charge adds g, of which the sums are known.
 func (c *call) charge(g group) {
-	c.groups = append(c.groups, g)
+	c.groups, c.next = append(c.groups, g), append(c.next, 0)
 	first := len(c.asks)
+	if c.joins(len(c.groups) - 1) {
+		return
+	}
 	c.add(len(c.groups)-1, false)
 	c.add(len(c.groups)-1, true)
 	c.pack(first)
@@ -113,7 +121,7 @@ func (c *call) add(g int, shadow bool) {
 			continue
 		}
 		first := sums[i].First
-		a := ask{group: g, charge: i, first: len(c.asks), cost: sums[i].Cost}
+		a := ask{group: g, charge: i, last: g, times: 1, first: len(c.asks), cost: sums[i].Cost}
 		if first < i {
 			if charges[first].Limits == charges[i].Limits {
 				continue
@@ -150,8 +158,71 @@ func (c *call) pack(start int) {
 		c.keys.last[a.key-1] = i
 		c.packed = binary.BigEndian.AppendUint32(c.packed, a.key)
 		c.packed = binary.BigEndian.AppendUint32(c.packed, c.sets.place(charge.Limits))
-		c.packed = append7(c.packed, cost)
+		c.packed = append(append7(c.packed, cost), 1)
 	}
+}
+
+// askSize is how many bytes pack writes of each.
+const askSize = 17
+
+// joins has group g made together with the one that asked for its buckets last,
+// and says whether that may be: both ask the same, so that nobody can tell.
+func (c *call) joins(g int) bool {
+	if !c.groups[g].plain() {
+		return false
+	}
+	first, found := c.lastAsk(c.groups[g].charges[0].Key)
+	if !found || !c.asksSame(first, g) {
+		return false
+	}
+	a := &c.asks[first]
+	c.next[a.last] = g
+	a.last = g
+	a.times++
+	c.packed[(first+1)*askSize-1] = byte(a.times)
+	return true
+}
+
+// lastAsk returns the last ask for the bucket under key.
+func (c *call) lastAsk(key string) (int, bool) {
+	place, found := c.keys.places[key]
+	if !found {
+		return 0, false
+	}
+	return c.keys.last[place-1], true
+}
+
+// asksSame says that the asks from first are those of a group that asks what
+// group g does, and the last for their buckets.
+func (c *call) asksSame(first, g int) bool {
+	a, charges := &c.asks[first], c.groups[g].charges
+	other := &c.groups[a.group]
+	if a.charge > 0 || a.times == maxTimes || len(other.charges) != len(charges) || !other.plain() {
+		return false
+	}
+	for i := range charges {
+		at, found := c.lastAsk(charges[i].Key)
+		if !found || at != first+i || other.charges[i].Limits != charges[i].Limits || c.asks[at].cost != c.groups[g].sums[i].Cost {
+			return false
+		}
+	}
+	return true
+}
+
+// maxTimes is what one byte holds.
+const maxTimes = 255
+
+// plain says that g only takes tokens, each bucket's under one limit and once,
+// so that what comes of it follows from what comes of others that do the same
+// at the same moment.
+func (g *group) plain() bool {
+	for i := range g.charges {
+		charge := &g.charges[i]
+		if charge.Shadow || charge.Lease != nil || charge.Cost <= 0 || g.sums[i].First != i || !repeats(charge.Limits) {
+			return false
+		}
+	}
+	return g.flags == 0 && len(g.charges) > 0
 }
 
 // lease returns what else is asked for g, nil for nothing.

@@ -10,11 +10,15 @@ import (
 
 // TakeEach makes the charges of several requests in one call.
 func (s *Store) TakeEach(ctx context.Context, charges [][]bucket.Charge, results [][]bucket.Result) error {
+	return s.takeAll(ctx, groupsOf(charges, results))
+}
+
+func groupsOf(charges [][]bucket.Charge, results [][]bucket.Result) []group {
 	groups := make([]group, len(charges))
 	for i := range groups {
 		groups[i] = group{charges: charges[i], results: results[i]}
 	}
-	return s.takeAll(ctx, groups)
+	return groups
 }
 
 // Answered is the cause of an error that the server answered.
@@ -41,16 +45,28 @@ var usualScript = newScript(refillLua + usualLua + "return {}")
 
 // TakeUsual makes charges if that script does, and says whether it has.
 func (s *Store) TakeUsual(ctx context.Context, charges []bucket.Charge, results []bucket.Result) (bool, error) {
+	usual, _, err := s.TakeEachUsual(ctx, [][]bucket.Charge{charges}, [][]bucket.Result{results})
+	return usual, err
+}
+
+// TakeEachUsual makes the charges of several requests if that script does, and
+// says whether it has, and how many requests were made together with others.
+func (s *Store) TakeEachUsual(ctx context.Context, charges [][]bucket.Charge, results [][]bucket.Result) (usual bool, joined int, err error) {
 	ctx, cancel := s.within(ctx)
 	defer cancel()
-	c := newCall(s.prefix, []group{{charges: charges, results: results}}, s.about())
+	c := newCall(s.prefix, groupsOf(charges, results), s.about())
+	for _, next := range c.next {
+		if next > 0 {
+			joined++
+		}
+	}
 	j := s.prepare(c)
 	j.script = usualScript
 	s.nodes.do(ctx, []*job{j})
 	if j.err != nil || len(j.reply.numbers) == 0 {
-		return false, j.err
+		return false, joined, j.err
 	}
-	return true, c.read(j.reply, nil)
+	return true, joined, c.read(j.reply, nil)
 }
 
 // Redialer dials as the pool of a server does that has so many places.
@@ -89,14 +105,14 @@ func Left() <-chan struct{} {
 // MaxWaiting is how many requests may wait for a server.
 const MaxWaiting = maxWaiting
 
-// ReadReply sets results to what a script's reply to charges says, as if it
-// had come from a server.
-func ReadReply(list []any, wasTold bool, charges []bucket.Charge, results []bucket.Result) error {
-	g, texts := group{charges: charges, results: results}, 0
+// ReadReply sets results to what a script's reply to the charges of several
+// requests says, as if it had come from a server.
+func ReadReply(list []any, wasTold bool, charges [][]bucket.Charge, results [][]bucket.Result) error {
+	groups, texts := groupsOf(charges, results), 0
 	if wasTold {
-		g.flags = told
+		groups[0].flags = told
 	}
-	c := newCall("sl:", []group{g}, time.UnixMicro(0))
+	c := newCall("sl:", groups, time.UnixMicro(0))
 	if wasTold {
 		texts = 2 * len(c.keys.list)
 	}

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,9 +12,10 @@ import (
 )
 
 // FuzzReply reads what a server that is not well may answer for buckets of
-// every mode: that is an error, or results that there can be.
+// every mode, and for two more requests that ask the same: that is an error, or
+// results that there can be.
 func FuzzReply(f *testing.F) {
-	charges := everyMode(f)
+	charges := requestsOfEveryMode(f)
 	now := time.Date(2026, 3, 29, 1, 30, 0, 0, time.UTC).UnixMicro()
 	for _, list := range [][]any{
 		{},
@@ -29,11 +31,12 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, reply []byte, told bool) {
 		list := unpacked(reply)
-		results := make([]bucket.Result, len(charges))
+		results := resultsFor(charges)
 		if err := redisstore.ReadReply(list, told, charges, results); err != nil {
 			return
 		}
-		for i, r := range results {
+		charges := slices.Concat(charges...)
+		for i, r := range slices.Concat(results...) {
 			burst := charges[i].Limits.Terms(min(max(r.Limit, 0), charges[i].Limits.Len()-1)).Burst
 			switch {
 			case r.Err != nil && !errors.As(r.Err, new(*redisstore.Error)):
@@ -68,7 +71,14 @@ func everyMode(t testing.TB) []bucket.Charge {
 	return charges
 }
 
-// usualReply is the script's to charges of everyMode.
+// requestsOfEveryMode are a request for everyMode, and two for one of them.
+func requestsOfEveryMode(t testing.TB) [][]bucket.Charge {
+	t.Helper()
+	every := everyMode(t)
+	return [][]bucket.Charge{every, every[2:3], every[2:3]}
+}
+
+// usualReply is the script's to requestsOfEveryMode.
 func usualReply(now int64) []any {
 	var list []any
 	for _, n := range []int64{
@@ -77,7 +87,8 @@ func usualReply(now int64) []any {
 		1, 1, 0,
 		0, 10, 0,
 		1, 2, 0, 2, 500, 1, 1000, 1, // a log of two entries
-		3, // none of ours
+		3,        // none of ours
+		17, 9, 0, // one of two
 	} {
 		list = append(list, n)
 	}
@@ -133,18 +144,22 @@ func unpacked(b []byte) []any {
 // TestUsualReply shows that what FuzzReply begins with is a reply as it is.
 func TestUsualReply(t *testing.T) {
 	t.Parallel()
-	charges := everyMode(t)
-	results := make([]bucket.Result, len(charges))
+	charges := requestsOfEveryMode(t)
+	results := resultsFor(charges)
 	list := unpacked(packed(usualReply(time.Now().UnixMicro())))
 	if err := redisstore.ReadReply(list, false, charges, results); err != nil {
 		t.Fatalf("ReadReply(%v) = %v, want results", list, err)
 	}
-	for i, want := range []int64{7, 1_000_002, 0, 8} {
-		if got := results[i]; got.Err != nil || got.Remaining != want {
+	got := slices.Concat(results...)
+	for i, want := range []int64{7, 1_000_002, 0, 8, 0, 1, 1} {
+		if got := got[i]; i != 4 && (got.Err != nil || got.Remaining != want) {
 			t.Errorf("ReadReply(%v) = %+v for charge %d, want %d left", list, got, i, want)
 		}
 	}
-	if got := causeOf(results[4].Err); got != "foreign" {
+	if !got[5].Allowed || got[6].Allowed {
+		t.Errorf("ReadReply(%v) allows %v and %v of two that ask the same, want the first alone", list, got[5].Allowed, got[6].Allowed)
+	}
+	if got := causeOf(got[4].Err); got != "foreign" {
 		t.Errorf("ReadReply(%v) has cause %q for charge 4, want foreign", list, got)
 	}
 }

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,19 +56,11 @@ func TestTakeEach(t *testing.T) {
 			store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
 			random := rand.New(rand.NewPCG(3, 0))
 			versions := versionsOfLimits(t)
-			model := map[string]*bucket.Bucket{}
+			model := buckets{}
 			for call := range 1500 {
 				now.Add(random.Int64N(3_000_000) - 200_000)
 				charges := randomGroups(random, versions)
-				want, got := resultsFor(charges), resultsFor(charges)
-				for i := range charges {
-					bucket.Group(charges[i], want[i], time.UnixMicro(now.Load()), func(key string) *bucket.Bucket {
-						if model[key] == nil {
-							model[key] = new(bucket.Bucket)
-						}
-						return model[key]
-					})
-				}
+				want, got := model.take(charges, time.UnixMicro(now.Load())), resultsFor(charges)
 				if err := store.TakeEach(t.Context(), charges, got); err != nil {
 					t.Fatalf("call %d: TakeEach = %v, want no error", call, err)
 				}
@@ -80,6 +73,89 @@ func TestTakeEach(t *testing.T) {
 	}
 }
 
+// TestTogether makes the charges of requests of which many ask the same, by the
+// short way alone, and wants what each alone in turn would have been answered.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers.Kinds() {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			server := servers.Start(t, kind, servers.Options{Socket: true})
+			var now atomic.Int64
+			now.Store(1_700_000_000_000_000)
+			store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
+			random := rand.New(rand.NewPCG(5, 0))
+			versions := usualLimits(t)
+			model, together, admitted := buckets{}, 0, 0
+			for call := range 1500 {
+				now.Add(random.Int64N(2_000_000))
+				charges := sameGroups(random, versions)
+				want, got := model.take(charges, time.UnixMicro(now.Load())), resultsFor(charges)
+				usual, joined, err := store.TakeEachUsual(t.Context(), charges, got)
+				if !usual || err != nil {
+					t.Fatalf("call %d: TakeEachUsual = %v, %v, want all to go the short way", call, usual, err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("call %d: TakeEachUsual (-bucket.Group +store):\n%s", call, diff)
+				}
+				together += joined
+				for _, results := range got {
+					if results[0].Allowed {
+						admitted++
+					}
+				}
+			}
+			if together < 5000 || admitted < 3000 {
+				t.Errorf("%d requests were made together with others, and %d were allowed: want thousands of both", together, admitted)
+			}
+		})
+	}
+}
+
+// buckets are what a store has, by their keys.
+type buckets map[string]*bucket.Bucket
+
+// take makes the charges of each request, one after the other.
+func (b buckets) take(charges [][]bucket.Charge, now time.Time) [][]bucket.Result {
+	results := resultsFor(charges)
+	for i := range charges {
+		bucket.Group(charges[i], results[i], now, func(key string) *bucket.Bucket {
+			if b[key] == nil {
+				b[key] = new(bucket.Bucket)
+			}
+			return b[key]
+		})
+	}
+	return results
+}
+
+// usualLimits are those of the keys of sameGroups.
+func usualLimits(t *testing.T) []*bucket.Limits {
+	return []*bucket.Limits{
+		limits(t, bucket.Limit{Tokens: 30, Per: 10 * time.Second}),
+		limits(t, bucket.Limit{Tokens: 40, Per: 7 * time.Second, Refill: bucket.Interval}),
+		limits(t, bucket.Limit{Tokens: 25, Per: 5 * time.Second, Refill: bucket.Aligned}),
+		limits(t, bucket.Limit{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 50}), // in ticks of 1 ms
+		limits(t, bucket.Limit{Tokens: 3, Per: time.Millisecond, Burst: 100}),
+	}
+}
+
+// sameGroups makes up to 30 groups of up to 3 buckets, each under its own
+// limits; most ask what one of the last few does.
+func sameGroups(random *rand.Rand, versions []*bucket.Limits) [][]bucket.Charge {
+	groups := make([][]bucket.Charge, 1+random.IntN(30))
+	for i := range groups {
+		if i > 0 && random.IntN(4) > 0 {
+			groups[i] = slices.Clone(groups[max(0, i-1-random.IntN(3))])
+			continue
+		}
+		for _, key := range random.Perm(len(versions))[:1+random.IntN(3)] {
+			groups[i] = append(groups[i], bucket.Charge{Key: string(rune('a' + key)), Limits: versions[key], Cost: 1 + random.Int64N(4)})
+		}
+	}
+	return groups
+}
+
 func versionsOfLimits(t *testing.T) []*bucket.Limits {
 	a := bucket.Limit{Name: "a", Tokens: 5, Per: 10 * time.Second}
 	b := bucket.Limit{Tokens: 20, Per: time.Minute, Refill: bucket.Interval}
@@ -88,10 +164,15 @@ func versionsOfLimits(t *testing.T) []*bucket.Limits {
 }
 
 // randomGroups makes up to 20 groups of up to 4 charges on few buckets, under
-// limits that may differ within one call, and within one group.
+// limits that may differ within one call, and within one group. Half of them
+// ask what an earlier one does.
 func randomGroups(random *rand.Rand, versions []*bucket.Limits) [][]bucket.Charge {
 	groups := make([][]bucket.Charge, 1+random.IntN(20))
 	for i := range groups {
+		if i > 0 && random.IntN(2) == 0 {
+			groups[i] = slices.Clone(groups[random.IntN(i)])
+			continue
+		}
 		groups[i] = make([]bucket.Charge, random.IntN(5))
 		for j := range groups[i] {
 			groups[i][j] = bucket.Charge{

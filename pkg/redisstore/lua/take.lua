@@ -1,7 +1,9 @@
 -- take.lua: charge the buckets of each group, or none of them. It follows state.lua, and so do KEYS and ARGV 1 and 2.
 --
 -- ARGV  3  the charges, packed: flags B (1 begins a group, 2 is shadow, 16 only wants what an earlier charge of its group
---          left under other limits, 32 is its group and has a lease), key I4 and set I4 (places, from 1), cost i7.
+--          left under other limits, 32 is its group and has a lease), key I4 and set I4 (places, from 1), cost i7, and
+--          how many times the group it begins is to be charged, one after the other, B: more than once only costs above 0
+--          of sets of one limit that is greedy, interval or aligned, none of them shadow or with debt or a lease.
 --          In a group the shadow charges come last. Its costs on one key are summed already.
 --          A group that begins with 4 has failed elsewhere; if the first begins with 8, it is the only one
 --       4  the leases, if there are any, packed: how many tokens are wanted i7 and for how many µs i7; and of a lease that
@@ -48,10 +50,10 @@ end
 -- The charges, by their place in ARGV[3].
 local text, list = ARGV[3], sets(ARGV[2])
 if stale then return {now} end
-local flags, keys, terms, costs, room, count, at = {}, {}, {}, {}, {}, 0, 1
+local flags, keys, terms, costs, times, room, count, at = {}, {}, {}, {}, {}, {}, 0, 1
 while at <= #text do
   count = count + 1
-  flags[count], keys[count], terms[count], costs[count], at = unpack('>BI4I4i7', text, at)
+  flags[count], keys[count], terms[count], costs[count], times[count], at = unpack('>BI4I4i7B', text, at)
   terms[count] = list[terms[count]]
 end
 
@@ -146,7 +148,7 @@ local before, first = {}, 1
 for k = 1, #KEYS do before[k] = values[k] end
 for c = 1, count do
   if c == count or flags[c + 1] % 2 == 1 then
-    take(first, c)
+    for _ = 1, times[first] do take(first, c) end
     first = c + 1
   end
 end

@@ -5,6 +5,7 @@
 -- Usual are charges that are no look and no refund, of groups that have not failed elsewhere and have no shadow; sets of
 -- one limit without a name, debt or a calendar, that does not slide; and buckets that are absent, or as the last charge
 -- under the same limit left them, in the short form and not in the future.
+-- What is charged several times is answered at once: 16 and how many times there was room, then spent and aux after those.
 
 local SHORT = '>BI6I4BI4I4I3I5' -- as state.lua says
 
@@ -56,14 +57,14 @@ end
 local function usual()
   local sets, text = plain(ARGV[2]), ARGV[3]
   if not sets or #text > 8000 then return nil end
-  -- Four numbers for each charge, and last one that is not 0. Those of charges that are made give room for the reply.
-  local charges = {unpack('>' .. string.rep('BI4I4i7', #text / 16), text)}
+  -- Five numbers for each charge, and last one that is not 0. Those of charges that are made give room for the reply.
+  local charges = {unpack('>' .. string.rep('BI4I4i7B', #text / 17), text)}
   local at, last, n, absent = 1, #charges, 1
   -- Of each bucket, once it is read: its set, spent, aux, and whether it was charged. Places are given as keys come.
   local buckets, known = call('MGET', spread(KEYS)), 0
   while at < last do
-    local first, passed = at, charges[at] == 1
-    if not passed then return nil end
+    if charges[at] ~= 1 then return nil end
+    local first, passed = at, charges[at + 4]
     repeat
       local k, l, cost = charges[at + 1], sets[charges[at + 2]], charges[at + 3]
       local b, spent, aux = buckets[k], 0, 0
@@ -79,17 +80,20 @@ local function usual()
         buckets[k], known = b, known + 1
       end
       if cost <= 0 or b[1] ~= l then return nil end
-      passed, at = passed and cost <= l.burst - b[2], at + 4
+      at = at + 5
+      if passed * cost > l.burst - b[2] then passed = floor((l.burst - b[2]) / cost) end
     until charges[at] ~= 0
-    for c = first, at - 1, 4 do
+    local times = charges[first + 4]
+    for c = first, at - 1, 5 do
       local b, cost, status = buckets[charges[c + 1]], charges[c + 3], 0
       local l = b[1]
-      if passed then
+      if passed > 0 then
         if l.mode == 2 then b[2], b[3] = capped(l, b[2], b[3]) end
-        b[2], b[4], status = b[2] + cost, true, 1
+        b[2], b[4], status = b[2] + passed * cost, true, 1
       elseif cost <= l.burst - b[2] then
         status = 2
       end
+      if times > 1 then status = 16 + passed end
       charges[n + 1], charges[n + 2], charges[n + 3], n = status, b[2], b[3], n + 3
     end
   end
