@@ -24,6 +24,9 @@ type follower struct {
 func (f *follower) run(ctx context.Context, seen stamp) {
 	ticks := time.NewTicker(f.poll)
 	defer ticks.Stop()
+	// A hint is followed by a rest: whoever writes beside the policy all the
+	// time must not have it read all the time.
+	hints, rested := f.hints, (<-chan time.Time)(nil)
 	for {
 		forced := false
 		select {
@@ -31,7 +34,11 @@ func (f *follower) run(ctx context.Context, seen stamp) {
 			return
 		case <-f.force:
 			forced = true
-		case <-f.hints:
+		case <-hints:
+			hints, rested = nil, time.After(f.quiet)
+		case <-rested:
+			hints, rested = f.hints, nil
+			continue
 		case <-ticks.C:
 		}
 		if now := f.stamp(); forced || now != seen {

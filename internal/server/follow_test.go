@@ -112,6 +112,31 @@ func TestFollowerIsNotKeptWaiting(t *testing.T) {
 	})
 }
 
+// Whoever writes beside the policy without end must not have it read all the
+// time.
+func TestFollowerRests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		hints := make(chan struct{})
+		f := follower{stamp: func() stamp { looks++; return stamp{} }, hints: hints, poll: time.Hour, quiet: quietTime}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		go func() {
+			for ctx.Err() == nil {
+				select {
+				case hints <- struct{}{}:
+				case <-ctx.Done():
+				}
+			}
+		}()
+		f.run(ctx, stamp{})
+		if most := int(time.Second/quietTime) + 1; looks < most/2 || looks > most {
+			t.Errorf("%d looks in a second of hints, want %d at most, and half of that at least", looks, most)
+		}
+	})
+}
+
 func TestFollowerIsForced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
