@@ -110,12 +110,16 @@ func (m form) read(d *decoder, f field) {
 	if !d.is(f, yaml.MappingNode) {
 		return
 	}
+	fields := d.entries(f)
 	there := map[string]bool{}
-	for _, c := range d.entries(f) {
+	for _, c := range fields {
+		there[c.name] = true
+	}
+	for _, c := range fields {
 		if d.full() {
 			return
 		}
-		there[m.field(d, c)] = true
+		m.field(d, c, there)
 	}
 	for _, name := range m.required {
 		if other := m.instead[name]; !there[name] && (other == "" || !there[other]) {
@@ -124,36 +128,41 @@ func (m form) read(d *decoder, f field) {
 	}
 }
 
-// field reads one field of the mapping and returns the name that was meant.
-func (m form) field(d *decoder, f field) string {
+// field reads one field of the mapping that has those that are there, and adds
+// the one that was meant to them.
+func (m form) field(d *decoder, f field, there map[string]bool) {
 	if read, ok := m.fields[f.name]; ok {
 		read(d, f)
-		return f.name
+		return
 	}
 	if instead, ok := m.later[f.name]; ok {
 		d.keyFault(f, "a field that is not there yet", "a policy without it", instead)
-		return f.name
+		return
 	}
 	if where, ok := m.elsewhere[f.name]; ok {
 		d.keyFault(f, f.name+" in the wrong place, where it would mean nothing", "it "+where, "")
-		return f.name
+		return
 	}
-	return m.unknown(d, f)
+	m.unknown(d, f, there)
 }
 
-// unknown leaves a fault at a field that m does not have, and returns the name
-// that was probably meant.
-func (m form) unknown(d *decoder, f field) string {
-	d.partial = d.partial || f.top()
+// unknown leaves a fault at a field that m does not have. It is read as the one
+// that was probably meant, so that no other fault follows from it or hides
+// behind it, unless that is there as well.
+func (m form) unknown(d *decoder, f field, there map[string]bool) {
 	known := slices.Sorted(maps.Keys(m.fields))
 	meant := nearest(f.name, slices.AppendSeq(slices.Clone(known), maps.Keys(m.later)))
-	do := ""
-	if meant != "" {
-		do = fmt.Sprintf("did you mean %q?", meant)
-		d.broken = append(d.broken, strings.TrimSuffix(f.path, f.name)+meant)
+	if meant == "" {
+		d.keyFault(f, "an unknown field", "one of "+strings.Join(known, ", "), "")
+		return
 	}
-	d.keyFault(f, "an unknown field", "one of "+strings.Join(known, ", "), do)
-	return meant
+	d.keyFault(f, "an unknown field", "one of "+strings.Join(known, ", "), fmt.Sprintf("did you mean %q?", meant))
+	if read, ok := m.fields[meant]; ok && !there[meant] {
+		f.path, f.name = strings.TrimSuffix(f.path, f.name)+meant, meant
+		d.places[f.path] = place{f.node.Line, f.node.Column}
+		read(d, f)
+	}
+	there[meant] = true
 }
 
 // entries returns the fields of a mapping. Keys that are no text, and those
