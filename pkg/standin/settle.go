@@ -3,6 +3,7 @@ package standin
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ func (s *Store) run(ctx context.Context) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.Background(), goodbye)
 			defer cancel()
+			s.recall(s.again)
 			s.settle(last)
 			return
 		case <-s.wake:
@@ -32,6 +34,7 @@ func (s *Store) settleAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(Pause):
+			s.recall(time.Now())
 			s.settle(ctx)
 		}
 	}
@@ -102,21 +105,51 @@ func (s *Store) settleOne(ctx context.Context, key string) bool {
 	d := s.debts[key]
 	s.mu.Unlock()
 	err := s.tell(ctx, key, d)
-	if err != nil && unheard(err) {
+	cause := causeOf(err)
+	if silent[cause] {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if cause == foreign {
+		s.putOff(key)
+		return true
+	}
 	if rest := s.debts[key].tokens - d.tokens; rest != 0 {
 		s.debts[key] = debt{s.debts[key].limits, rest}
 	} else {
 		delete(s.debts, key)
 	}
-	s.count.Store(int64(len(s.debts)))
+	s.recount()
 	if err != nil {
 		s.forgotten.Add(max(d.tokens, 0))
 	}
 	return err == nil
+}
+
+// putOff keeps what is owed under key for when it is asked Again. The caller
+// holds the lock.
+func (s *Store) putOff(key string) {
+	if len(s.odd) == 0 {
+		s.again = time.Now().Add(Again)
+	}
+	s.odd[key] = s.debts[key]
+	delete(s.debts, key)
+}
+
+// recall has what was put off told, once it is time. The fewer are moved, since
+// callers wait meanwhile.
+func (s *Store) recall(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.odd) == 0 || now.Before(s.again) {
+		return
+	}
+	if len(s.odd) > len(s.debts) {
+		s.odd, s.debts = s.debts, s.odd
+	}
+	maps.Copy(s.debts, s.odd)
+	clear(s.odd)
 }
 
 // tell charges Main with what is owed, as far as it has not come back in the
@@ -149,14 +182,21 @@ func most(parts []bucket.Part) int64 {
 	return spent
 }
 
-// unheard says that err proves that no charge was made.
-func unheard(err error) bool {
-	var cause interface{ Cause() string }
-	return errors.As(err, &cause) && silent[cause.Cause()]
+// causeOf returns err's word for its cause, or "".
+func causeOf(err error) string {
+	var e interface{ Cause() string }
+	if errors.As(err, &e) {
+		return e.Cause()
+	}
+	return ""
 }
 
-// silent are the causes of errors after which nothing was charged: a call of
-// one bucket writes once or not at all.
+// foreign is the cause where what is under a key is no bucket. Nothing was
+// charged, and can be once that is gone.
+const foreign = "foreign"
+
+// silent are the causes of errors of a Main that is away and after which nothing
+// was charged: a call of one bucket writes once or not at all.
 var silent = map[string]bool{
 	"open": true, "refused": true, "auth": true, "loading": true, "busy": true, "readonly": true, "clients": true,
 	"clusterdown": true, "moved": true, "noscript": true, "tls": true, "closed": true, "full": true, "disk": true, "replicas": true,

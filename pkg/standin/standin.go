@@ -23,6 +23,9 @@ const (
 	DefaultMaxKeys = 1 << 16
 	// Pause is how long it waits between two attempts to settle.
 	Pause = 100 * time.Millisecond
+	// Again is how long it waits where Main has something else under a bucket's
+	// key.
+	Again = 5 * time.Second
 	// workers settle at once.
 	workers = 16
 	// goodbye bounds the last attempt, at Close.
@@ -54,7 +57,9 @@ type Store struct {
 
 	mu    sync.Mutex
 	debts map[string]debt
-	count atomic.Int64 // of debts
+	odd   map[string]debt // put off: Main has something else under their keys
+	again time.Time       // until then
+	count atomic.Int64    // of both
 
 	settled, forgotten atomic.Int64
 
@@ -83,7 +88,10 @@ func New(o Options) (*Store, error) {
 		o.MaxKeys = DefaultMaxKeys
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Store{local: o.Local, main: o.Main, most: o.MaxKeys, debts: make(map[string]debt), wake: make(chan struct{}, 1), stop: stop}
+	s := &Store{
+		local: o.Local, main: o.Main, most: o.MaxKeys, debts: make(map[string]debt), odd: make(map[string]debt),
+		wake: make(chan struct{}, 1), stop: stop,
+	}
 	s.wait.Go(func() { s.run(ctx) })
 	return s, nil
 }
@@ -118,7 +126,7 @@ func (s *Store) Seen(key string, b bucket.Bucket) {
 func (s *Store) owes(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, owes := s.debts[key]
+	_, owes := s.of(key)[key]
 	return owes
 }
 
@@ -145,15 +153,27 @@ func (s *Store) Take(ctx context.Context, charges []bucket.Charge, results []buc
 func (s *Store) note(c *bucket.Charge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d, known := s.debts[c.Key]
-	if !known && len(s.debts) >= s.most {
+	debts := s.of(c.Key)
+	d, known := debts[c.Key]
+	if !known && len(s.debts)+len(s.odd) >= s.most {
 		s.forgotten.Add(max(c.Cost, 0))
 		return
 	}
-	s.debts[c.Key] = debt{c.Limits, d.tokens + c.Cost}
-	s.count.Store(int64(len(s.debts)))
+	debts[c.Key] = debt{c.Limits, d.tokens + c.Cost}
+	s.recount()
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
+
+// of returns the debts that key is of, or would be. The caller holds the lock.
+func (s *Store) of(key string) map[string]debt {
+	if _, odd := s.odd[key]; odd {
+		return s.odd
+	}
+	return s.debts
+}
+
+// recount has Owed right again. The caller holds the lock.
+func (s *Store) recount() { s.count.Store(int64(len(s.debts) + len(s.odd))) }

@@ -21,15 +21,21 @@ func (c cause) Cause() string { return string(c) }
 func (c cause) Error() string { return string(c) }
 
 // shared is a store that is away while it has an error to answer with. A late
-// one answers looks, and makes charges before it fails them.
+// one answers looks, and makes charges before it fails them. While foreign is
+// set it has no bucket under the key "odd", but something else.
 type shared struct {
 	*memstore.Store
-	away atomic.Pointer[cause]
-	late bool
+	away    atomic.Pointer[cause]
+	late    bool
+	foreign atomic.Bool
 }
 
 func (s *shared) Take(ctx context.Context, charges []bucket.Charge, results []bucket.Result) error {
 	away := s.away.Load()
+	if away == nil && charges[0].Key == "odd" && s.foreign.Load() {
+		results[0] = bucket.Result{Err: cause("foreign")}
+		return nil
+	}
 	if away == nil || s.late {
 		if err := s.Store.Take(ctx, charges, results); err != nil {
 			return err
@@ -79,7 +85,7 @@ func limits(t *testing.T, list ...bucket.Limit) *bucket.Limits {
 func ask(t *testing.T, main *shared, s *standin.Store, key string, ls *bucket.Limits, cost int64) bucket.Result {
 	t.Helper()
 	charges, results := []bucket.Charge{{Key: key, Limits: ls, Cost: cost}}, make([]bucket.Result, 1)
-	if main.Take(t.Context(), charges, results) == nil {
+	if main.Take(t.Context(), charges, results) == nil && results[0].Err == nil {
 		s.Seen(key, main.Bucket(key, ls))
 		return results[0]
 	}
@@ -191,6 +197,39 @@ func TestTellsOnce(t *testing.T) {
 		}
 		_ = s.Close()
 	})
+}
+
+// Where the shared store has something else under a key, that bucket is settled
+// once it is gone, and others meanwhile.
+func TestSettlesWhatWasForeign(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{standin.Again, 0} { // 0 settles at Close
+		synctest.Test(t, func(t *testing.T) {
+			ls := limits(t, bucket.Limit{Tokens: 10, Per: time.Hour})
+			main, s := pair(t, 0)
+			main.foreign.Store(true)
+			ask(t, main, s, "odd", ls, 4)
+			main.fail("refused")
+			for i := range 40 {
+				ask(t, main, s, fmt.Sprint(i), ls, 1)
+			}
+			main.away.Store(nil)
+			time.Sleep(3 * standin.Pause)
+			if s.Owed() != 1 || s.Settled() != 40 || s.Forgotten() != 0 {
+				t.Errorf("while it is there Owed, Settled, Forgotten = %d, %d, %d, want 1, 40, 0", s.Owed(), s.Settled(), s.Forgotten())
+			}
+			ask(t, main, s, "odd", ls, 2)
+			main.foreign.Store(false)
+			time.Sleep(wait)
+			if wait == 0 {
+				_ = s.Close()
+			}
+			if got := ask(t, main, s, "odd", ls, 0); got.Remaining != 4 || s.Owed() != 0 || s.Forgotten() != 0 {
+				t.Errorf("after %v Take(0) = %+v, Owed, Forgotten = %d, %d, want remaining 4; 0, 0", wait, got, s.Owed(), s.Forgotten())
+			}
+			_ = s.Close()
+		})
+	}
 }
 
 // What is remembered is bounded, and what is not is counted.
