@@ -108,7 +108,7 @@ func alone(ctx context.Context, l *lab, progress io.Writer) ([]wait, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer script.conn.Close()
+	defer script.Close()
 	waits := []wait{{Work: "RLS, Redis, 100,000 keys"}, {Work: "ext_authz, Redis, 20 headers, 50 rules"}}
 	requests := []bench.Request{user, page}
 	for round := range l.o.rounds {

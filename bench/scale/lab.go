@@ -110,7 +110,7 @@ func (l *lab) crowdedRedis(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := nodes[0].do(fmt.Sprintf("DEBUG POPULATE %d filler 28", l.crowd)); err != nil {
+	if _, err := nodes[0].Do("DEBUG", "POPULATE", fmt.Sprint(l.crowd), "filler", "28"); err != nil {
 		return err
 	}
 	l.stores[crowded] = nodes

@@ -1,24 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluice-mesh/sluice/test/resp"
 	"github.com/sluice-mesh/sluice/test/stack"
 )
 
 // A redisNode is one server.
 type redisNode struct {
 	*stack.Process
+	*resp.Conn
 	port, bus string // bus is where the others of a Cluster speak to it
-	conn      net.Conn
-	in        *bufio.Reader
 }
 
 func (n *redisNode) addr() string { return "127.0.0.1:" + n.port }
@@ -43,11 +40,8 @@ func startNode(ctx context.Context, path, dir string, clustered bool) (*redisNod
 	if _, err := n.Await(ctx, "eady to accept connections"); err != nil {
 		return n, err
 	}
-	if n.conn, err = net.Dial("tcp", n.addr()); err != nil {
-		return n, err
-	}
-	n.in = bufio.NewReader(n.conn)
-	return n, nil
+	n.Conn, err = resp.Dial(n.addr())
+	return n, err
 }
 
 func freePort() (string, error) {
@@ -58,33 +52,8 @@ func freePort() (string, error) {
 	return strconv.Itoa(port.Number), port.Release()
 }
 
-// do sends a command and returns the answer.
-func (n *redisNode) do(command string) (string, error) {
-	if _, err := fmt.Fprintf(n.conn, "%s\r\n", command); err != nil {
-		return "", err
-	}
-	line, err := n.in.ReadString('\n')
-	if err != nil {
-		return "", err
-	}
-	line = strings.TrimSpace(line)
-	if strings.HasPrefix(line, "-") {
-		return "", fmt.Errorf("%s: redis says %q", command, line)
-	}
-	if !strings.HasPrefix(line, "$") {
-		return line, nil
-	}
-	size, err := strconv.Atoi(line[1:])
-	if err != nil {
-		return "", err
-	}
-	text := make([]byte, size+len("\r\n"))
-	_, err = io.ReadFull(n.in, text)
-	return string(text[:size]), err
-}
-
 func (n *redisNode) version() (string, error) {
-	text, err := n.do("INFO server")
+	text, err := n.Do("INFO", "server")
 	_, version, _ := strings.Cut(text, "redis_version:")
 	version, _, _ = strings.Cut(version, "\r\n")
 	return version, err
@@ -100,8 +69,8 @@ func join(ctx context.Context, nodes []*redisNode) error {
 			fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", (i*slots+len(nodes)-1)/len(nodes), ((i+1)*slots+len(nodes)-1)/len(nodes)-1),
 			fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", nodes[0].port, nodes[0].bus),
 		} {
-			if _, err := n.do(command); err != nil {
-				return err
+			if _, err := n.Do(strings.Fields(command)...); err != nil {
+				return fmt.Errorf("%s: %w", command, err)
 			}
 		}
 	}
@@ -116,7 +85,7 @@ func join(ctx context.Context, nodes []*redisNode) error {
 // knows waits until n says that the Cluster is well, and so large.
 func (n *redisNode) knows(ctx context.Context, size int) error {
 	for {
-		info, err := n.do("CLUSTER INFO")
+		info, err := n.Do("CLUSTER", "INFO")
 		if err != nil {
 			return err
 		}
@@ -141,7 +110,7 @@ type count struct {
 }
 
 func (n *redisNode) count() (count, error) {
-	text, err := n.do("INFO everything")
+	text, err := n.Do("INFO", "everything")
 	number := func(name string) float64 {
 		_, rest, _ := strings.Cut(text, "\n"+name)
 		end := strings.IndexFunc(rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })

@@ -1,16 +1,13 @@
 package servers
 
 import (
-	"bufio"
 	"crypto/tls"
-	"errors"
-	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluice-mesh/sluice/test/resp"
 )
 
 // Do has the server carry out a command, and returns the answer as text: a
@@ -26,19 +23,19 @@ func (s *Server) Do(t testing.TB, args ...string) string {
 
 // Try is Do, but returns what the server says is wrong.
 func (s *Server) Try(args ...string) (string, error) {
-	conn, err := s.dial()
+	dialed, err := s.dial()
 	if err != nil {
 		return "", err
 	}
+	conn := resp.New(dialed)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	r := bufio.NewReader(conn)
 	if s.options.Password != "" {
-		if _, err := exchange(conn, r, "AUTH", s.options.Password); err != nil {
+		if _, err := conn.Do("AUTH", s.options.Password); err != nil {
 			return "", err
 		}
 	}
-	return exchange(conn, r, args...)
+	return conn.Do(args...)
 }
 
 // Await repeats a command until want holds of its answer, and returns that.
@@ -65,47 +62,4 @@ func (s *Server) dial() (net.Conn, error) {
 		return tls.DialWithDialer(d, network, s.Addr, c.Client())
 	}
 	return d.Dial(network, s.Addr)
-}
-
-func exchange(w io.Writer, r *bufio.Reader, args ...string) (string, error) {
-	ask := fmt.Sprintf("*%d\r\n", len(args))
-	for _, a := range args {
-		ask += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
-	}
-	if _, err := io.WriteString(w, ask); err != nil {
-		return "", err
-	}
-	return answer(r)
-}
-
-func answer(r *bufio.Reader) (string, error) {
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return "", err
-	}
-	kind, line := line[0], strings.TrimRight(line[1:], "\r\n")
-	n, _ := strconv.Atoi(line)
-	switch {
-	case kind == '-':
-		return "", errors.New(line)
-	case kind == '$' && n >= 0:
-		text := make([]byte, n+2)
-		_, err := io.ReadFull(r, text)
-		return string(text[:n]), err
-	case kind == '*':
-		return list(r, n)
-	default:
-		return line, nil
-	}
-}
-
-func list(r *bufio.Reader, n int) (string, error) {
-	items := make([]string, max(n, 0))
-	for i := range items {
-		var err error
-		if items[i], err = answer(r); err != nil {
-			return "", err
-		}
-	}
-	return strings.Join(items, "\n"), nil
 }
