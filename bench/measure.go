@@ -11,13 +11,13 @@ import (
 
 // A row is what one work came to, a value for each round.
 type row struct {
-	Work       string    `json:"work"`
-	Rates      []float64 `json:"requests_per_second"`
-	Shares     []float64 `json:"shares"`      // of the base's rate
-	CPU        []float64 `json:"cpu_us"`      // a request
-	CPUShares  []float64 `json:"cpu_shares"`  // of the base's
-	BothShares []float64 `json:"both_shares"` // of the CPU that the base and its caller use together
-	Goal       goal      `json:"-"`
+	Work       string `json:"work"`
+	Rates      series `json:"requests_per_second"`
+	Shares     series `json:"shares"`      // of the base's rate
+	CPU        series `json:"cpu_us"`      // a request
+	CPUShares  series `json:"cpu_shares"`  // of the base's
+	BothShares series `json:"both_shares"` // of the CPU that the base and its caller use together
+	Goal       goal   `json:"-"`
 }
 
 // measure does every work once a round: its base first, and it right after, so
@@ -89,11 +89,11 @@ func (l *lab) run(ctx context.Context, s side, callers int) (outcome, error) {
 // A wait is the median latency of one caller on Redis, in µs, a value for each
 // round, beside the least that it could be.
 type wait struct {
-	Work    string    `json:"work"`
-	P50     []float64 `json:"p50_us"`
-	Floor   []float64 `json:"floor_p50_us"`
-	EVALSHA []float64 `json:"evalsha_p50_us"`
-	Ratios  []float64 `json:"ratios"`
+	Work    string `json:"work"`
+	P50     series `json:"p50_us"`
+	Floor   series `json:"floor_p50_us"`
+	EVALSHA series `json:"evalsha_p50_us"`
+	Ratios  series `json:"ratios"`
 }
 
 // waitGoal is what one caller should wait at most, as a share of the least.

@@ -1,13 +1,30 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
 )
+
+// A series is a value for each round. In JSON one that is no number, since a
+// base used less CPU than a tick, is null.
+type series []float64
+
+// MarshalJSON never fails.
+func (s series) MarshalJSON() ([]byte, error) {
+	numbers := make([]*float64, len(s))
+	for i, x := range s {
+		if !math.IsInf(x, 0) && !math.IsNaN(x) {
+			numbers[i] = &s[i]
+		}
+	}
+	return json.Marshal(numbers)
+}
 
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
