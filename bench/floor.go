@@ -31,15 +31,90 @@ func (bare) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3.Ra
 	return &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}, nil
 }
 
+// charging is bare, and takes from a bucket first: what gRPC and a Redis cost
+// together, each request by itself.
+type charging struct {
+	bare
+	redis string    // its address
+	idle  chan *raw // connections
+}
+
+// Check allows everything.
+func (c charging) Check(ctx context.Context, r *authv3.CheckRequest) (*authv3.CheckResponse, error) {
+	if err := c.take(); err != nil {
+		return nil, err
+	}
+	return c.bare.Check(ctx, r)
+}
+
+// ShouldRateLimit allows everything.
+func (c charging) ShouldRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	if err := c.take(); err != nil {
+		return nil, err
+	}
+	return c.bare.ShouldRateLimit(ctx, r)
+}
+
+// take takes over a connection of its own.
+func (c charging) take() error {
+	r, err := c.conn()
+	if err != nil {
+		return err
+	}
+	if err := r.take(); err != nil {
+		r.Close()
+		return err
+	}
+	select {
+	case c.idle <- r:
+	default:
+		r.Close()
+	}
+	return nil
+}
+
+func (c charging) conn() (*raw, error) {
+	select {
+	case r := <-c.idle:
+		return r, nil
+	default:
+		return dialRaw(c.redis)
+	}
+}
+
+// mostIdle is how many connections are kept: more than there are callers.
+const mostIdle = 1024
+
+// newFloor makes a server that is bare, or with the address of a Redis
+// charging. That one leaves the windows of its connections as they are, as ours
+// does: with gRPC's own it would ping its client in each request that waits for
+// a Redis, and the answer to that would be in the way.
+func newFloor(redis string) *grpc.Server {
+	if redis == "" {
+		server := grpc.NewServer()
+		authv3.RegisterAuthorizationServer(server, bare{})
+		rlsv3.RegisterRateLimitServiceServer(server, bare{})
+		return server
+	}
+	c := charging{redis: redis, idle: make(chan *raw, mostIdle)}
+	server := grpc.NewServer(grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))
+	authv3.RegisterAuthorizationServer(server, c)
+	rlsv3.RegisterRateLimitServiceServer(server, c)
+	return server
+}
+
+const (
+	streamWindow = 256 << 10
+	connWindow   = 1 << 20
+)
+
 // serveFloor serves until it is told to end.
-func serveFloor(addr string, stdout io.Writer) error {
+func serveFloor(addr, redis string, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer()
-	authv3.RegisterAuthorizationServer(server, bare{})
-	rlsv3.RegisterRateLimitServiceServer(server, bare{})
+	server := newFloor(redis)
 	fmt.Fprintln(stdout, "ready")
 	return serveUntilTold(server, listener)
 }

@@ -123,10 +123,17 @@ func (l *lab) withRedis() error {
 		return err
 	}
 	l.redis = l.processes[redis].addr
+	err = l.add(chargingServer, l.self, func(addr string) []string { return []string{"-floor", addr, "-charge", l.redis} })
+	if err != nil {
+		return err
+	}
+	l.beside(chargingServer, redis)
 	// A machine that is busy with other things must not turn answers into
 	// those of a store that is away. With more than a second, callers would be
 	// served in another way than usual.
-	return l.serve(redisServer, redis, "--store", "redis", "--redis-url", "redis://"+l.redis, "--store-deadline", "1s")
+	err = l.serve(redisServer, "--store", "redis", "--redis-url", "redis://"+l.redis, "--store-deadline", "1s")
+	l.beside(redisServer, redis)
+	return err
 }
 
 func (l *lab) withEnvoy() error {
@@ -151,23 +158,21 @@ func (l *lab) withEnvoy() error {
 	})
 	envoy := l.processes[askingEnvoy]
 	l.processes[bareEnvoy] = process{bare, envoy.pids}
-	l.processes[askingEnvoy] = process{envoy.addr, append(envoy.pids, l.processes[memoryServer].pids...)}
+	l.beside(askingEnvoy, memoryServer)
 	return err
 }
 
-// serve starts extauthz. A first argument that is the name of a process is one
-// that works for it.
+// serve starts extauthz.
 func (l *lab) serve(name string, args ...string) error {
-	var beside []int
-	if len(args) > 0 && l.processes[args[0]].addr != "" {
-		beside, args = l.processes[args[0]].pids, args[1:]
-	}
-	err := l.add(name, l.extauthz(), func(addr string) []string {
+	return l.add(name, l.extauthz(), func(addr string) []string {
 		return append([]string{"serve", "--policy", l.policies(), "--domain", "bench", "--grpc-addr", addr, "--admin-addr", ""}, args...)
 	})
+}
+
+// beside counts what other uses for name, which it works for.
+func (l *lab) beside(name, other string) {
 	p := l.processes[name]
-	l.processes[name] = process{p.addr, append(p.pids, beside...)}
-	return err
+	l.processes[name] = process{p.addr, append(p.pids, l.processes[other].pids...)}
 }
 
 // add runs a program that is to listen on a free address, and waits until it

@@ -35,7 +35,7 @@ type options struct {
 	patience time.Duration // of a request
 	start    time.Duration // that a process may take to listen
 
-	floor, policy string
+	floor, charge, policy string
 }
 
 // connections returns how many the callers share. HTTP/1.1 carries one request
@@ -65,7 +65,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	case o.policy != "":
 		return serveLoaded(o, stdout)
 	case o.floor != "":
-		return serveFloor(o.floor, stdout)
+		return serveFloor(o.floor, o.charge, stdout)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -88,6 +88,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	flags.StringVar(&o.write, "write", "", "write the results as Markdown into this file too")
 	flags.StringVar(&o.floor, "floor", "", "internal: be the bare server on this address")
+	flags.StringVar(&o.charge, "charge", "", "internal: and charge a bucket in the Redis on this address for each request")
 	flags.StringVar(&o.policy, "policy", "", "internal: be a server with -loaded buckets and this policy instead")
 }
 

@@ -54,7 +54,7 @@ func verdict(want float64, reached bool) string {
 var (
 	workHeads = []string{"work", "requests/s", "share of the base", "goal, reached", "by CPU", "CPU a request", "over the base's", "goal, reached"}
 	stepHeads = []string{"step", "CPU", "allocations", "goal, at most", "reached"}
-	waitHeads = []string{"one caller", "p50", "floor's", "EVALSHA's", "over their sum", "goal, reached"}
+	waitHeads = []string{"one caller", "p50", "floor's", "EVALSHA's", "over their sum", "goal, reached", "floor's with an EVALSHA", "over that"}
 )
 
 func (r row) cells() []string {
@@ -67,7 +67,7 @@ func (r row) cells() []string {
 func (w wait) cells() []string {
 	return []string{
 		w.Work, fmt.Sprintf("%.0f µs", median(w.P50)), fmt.Sprintf("%.0f µs", median(w.Floor)), fmt.Sprintf("%.0f µs", median(w.EVALSHA)),
-		spread(w.Ratios), atMost(w.Ratios, waitGoal),
+		spread(w.Ratios), atMost(w.Ratios, waitGoal), fmt.Sprintf("%.0f µs", median(w.Charging)), spread(w.Over),
 	}
 }
 
@@ -136,6 +136,11 @@ work, in the same run, on the same machine (%d cores, shared by the callers, the
 
 "Share" is of the base's requests a second; the base is the floor, or, in a line with "over", the same work with the smaller number. "By CPU" is the
 share that the CPU time of callers and servers together says, which other work on the machine disturbs less. "CPU a request" is that of the limiter's
-process, and of Redis where there is one.
+process, and of Redis where there is one. "The floor with a raw EVALSHA a request" is a floor that, before it answers, takes a token by a short script
+over a socket of its own: what a request costs that shares no round trip with others.
+
+"Over their sum" is the median of one caller over those of the floor and of an EVALSHA, each by itself: in such a loop Redis's core never falls asleep,
+while in a request each step wakes another process, so that no server reaches their sum where that takes long, as in a virtual machine. "Over that" is the
+median over that of the floor with an EVALSHA in each request, where the same processes take the same steps: about the least that a server in Go can be.
 
 `

@@ -29,13 +29,14 @@ type goal struct {
 
 // The processes of the lab.
 const (
-	floorServer  = "floor"  // answers at once
-	memoryServer = "memory" // extauthz serve
-	redisServer  = "redis"  // extauthz serve, with a Redis
-	fewServer    = "few"    // our server with ten buckets in memory
-	loadedServer = "loaded" // and with many
-	bareEnvoy    = "envoy"  // an Envoy that answers by itself
-	askingEnvoy  = "asking" // the same one, asking extauthz
+	floorServer    = "floor"    // answers at once
+	chargingServer = "charging" // takes from a bucket in a Redis first
+	memoryServer   = "memory"   // extauthz serve
+	redisServer    = "redis"    // extauthz serve, with a Redis
+	fewServer      = "few"      // our server with ten buckets in memory
+	loadedServer   = "loaded"   // and with many
+	bareEnvoy      = "envoy"    // an Envoy that answers by itself
+	askingEnvoy    = "asking"   // the same one, asking extauthz
 )
 
 const manyKeys = 100_000
@@ -99,6 +100,7 @@ func works(o options) []work {
 			onFloor("RLS, Redis, one hot key, leased", redisServer, ahead, 1, goal{rate: 0.85}),
 			onFloor("RLS, Redis, two descriptors, 100,000 keys each", redisServer, both, manyKeys, goal{rate: 0.55}),
 			denials,
+			onFloor("RLS, the floor with a raw EVALSHA a request", chargingServer, user, manyKeys, goal{}),
 			onFloor("ext_authz, Redis, 20 headers, 50 rules", redisServer, page, manyKeys, goal{rate: 0.65}),
 		)
 	}
