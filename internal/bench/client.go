@@ -100,12 +100,23 @@ func dialGRPC(t Target, over func(grpc.ClientConnInterface) asker) (asks []asker
 	return asks, done, nil
 }
 
+// How much a server may send that nobody has taken yet. grpc would choose that
+// by itself, and ping the server after each answer to do so, as no proxy does:
+// the server would write twice for each request.
+const (
+	streamWindow = 256 << 10
+	connWindow   = 1 << 20
+)
+
 func (t Target) options() []grpc.DialOption {
 	transport := insecure.NewCredentials()
 	if t.TLS != nil {
 		transport = credentials.NewTLS(t.TLS)
 	}
-	return []grpc.DialOption{grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry()}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
+	}
 }
 
 // ask returns what there was instead of an answer beside an error.
