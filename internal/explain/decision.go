@@ -26,7 +26,7 @@ func (r *Report) addBuckets(d limiter.Decision, store, local *looking) {
 			seen, b.Local = local.balances[a.Key], true
 		}
 		if !a.Unlimited {
-			b.Limits = limitsOf(a.Limits, seen)
+			b.Limits, b.Lease = limitsOf(a.Limits, seen), leaseOf(a.Limits)
 		}
 		r.Rules[i].Bucket = b
 	}
@@ -62,6 +62,15 @@ func limitsOf(ls *bucket.Limits, seen []balance) []Limit {
 		}
 	}
 	return all
+}
+
+// leaseOf returns what replicas take ahead under ls, nil if they do not.
+func leaseOf(ls *bucket.Limits) *Lease {
+	tokens, d := ls.Lease()
+	if tokens == 0 {
+		return nil
+	}
+	return &Lease{tokens, d.Seconds()}
 }
 
 func seconds(d time.Duration) *float64 {

@@ -75,7 +75,11 @@ func (e *explanation) attributes(ctx context.Context, r Request) (Report, error)
 
 // descriptors explains a request as Envoy's rate limit filter brings it.
 func (e *explanation) descriptors(ctx context.Context, r Request) (Report, error) {
-	e.report.Request = fmt.Sprintf("%d of Envoy's descriptors, %d hits each", len(r.Descriptors), e.request.hits)
+	hits := fmt.Sprintf("%d hits", e.request.hits)
+	if e.request.hits == 1 {
+		hits = "1 hit"
+	}
+	e.report.Request = fmt.Sprintf("%d of Envoy's descriptors, %s each", len(r.Descriptors), hits)
 	p := e.opts.Set.Domain(r.Domain)
 	if p == nil && r.Domain == "" {
 		p = e.onlyPolicy()

@@ -96,6 +96,9 @@ type Bucket struct {
 	Room   bool     `json:"room"`
 	Wait   *float64 `json:"wait_seconds,omitempty"`
 	Limits []Limit  `json:"limits,omitempty"`
+	// Lease is how many tokens a replica takes ahead, and for how long, where
+	// it does.
+	Lease *Lease `json:"lease,omitempty"`
 	// Local says that the store of this process alone was asked.
 	Local bool `json:"local,omitempty"`
 	// Failed is why no store could say.
@@ -112,6 +115,12 @@ type Limit struct {
 	// Left and Full are nil where they could not be had.
 	Left *int64   `json:"left,omitempty"`
 	Full *float64 `json:"full_in_seconds,omitempty"`
+}
+
+// A Lease is what a replica takes ahead at a time.
+type Lease struct {
+	Tokens int64   `json:"tokens"`
+	For    float64 `json:"for_seconds"`
 }
 
 // A Decision is what would become of the request.

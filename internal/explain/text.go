@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -233,6 +234,9 @@ func (p *printer) bucket(b *Bucket) {
 	}
 	for _, l := range b.Limits {
 		p.line("  \t\t%s: %s", l.text(), l.balance())
+	}
+	if b.Lease != nil {
+		p.line("  \t\tleased: up to %d at a time, for %v", b.Lease.Tokens, time.Duration(b.Lease.For*float64(time.Second)))
 	}
 	if b.Local {
 		p.line("  \t\tas this process alone has it")

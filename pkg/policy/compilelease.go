@@ -26,6 +26,17 @@ func (c *compiler) lease(r *rule, s *RuleSpec, path string) {
 	if faulty := r.limits == nil && !s.Unlimited; !some && !faulty {
 		c.unleasable(r.limits, path)
 	}
+	if r.limits != nil {
+		c.doubtLease(r.limits, path)
+	}
+}
+
+// doubtLease warns of a lease that spares nothing.
+func (c *compiler) doubtLease(ls *bucket.Limits, path string) {
+	if tokens, _ := ls.Lease(); tokens == 1 {
+		c.warn(path, "a lease of one token of "+number(int(ls.At(0).Burst))+" at a time", "two at least, else each request asks the store as it does without",
+			"raise share, or leave lease out")
+	}
 }
 
 func (l LeaseSpec) filled() LeaseSpec {
