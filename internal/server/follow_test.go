@@ -34,7 +34,7 @@ func followed(writes []write, life time.Duration) (contents []byte, moments []ti
 	var now atomic.Int32
 	hints := make(chan struct{}, 1)
 	f := follower{
-		stamp: func() stamp { return stamp{byte(now.Load())} },
+		stamp: func() stamp { return stamp(now.Load()) },
 		load: func() {
 			contents = append(contents, byte(now.Load()))
 			moments = append(moments, time.Since(start))
@@ -43,7 +43,7 @@ func followed(writes []write, life time.Duration) (contents []byte, moments []ti
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); f.run(ctx, stamp{}) }()
+	go func() { defer close(done); f.run(ctx, 0) }()
 	for _, w := range writes {
 		time.Sleep(time.Until(start.Add(w.at)))
 		synctest.Wait() // what was due by then is done
@@ -119,7 +119,7 @@ func TestFollowerRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		hints := make(chan struct{})
-		f := follower{stamp: func() stamp { looks++; return stamp{} }, hints: hints, poll: time.Hour, quiet: quietTime}
+		f := follower{stamp: func() stamp { looks++; return 0 }, hints: hints, poll: time.Hour, quiet: quietTime}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		go func() {
@@ -130,7 +130,7 @@ func TestFollowerRests(t *testing.T) {
 				}
 			}
 		}()
-		f.run(ctx, stamp{})
+		f.run(ctx, 0)
 		if most := int(time.Second/quietTime) + 1; looks < most/2 || looks > most {
 			t.Errorf("%d looks in a second of hints, want %d at most, and half of that at least", looks, most)
 		}
@@ -142,10 +142,10 @@ func TestFollowerIsForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loads := 0
 		force := make(chan os.Signal)
-		f := follower{stamp: func() stamp { return stamp{} }, load: func() { loads++ }, force: force, poll: time.Second}
+		f := follower{stamp: func() stamp { return 0 }, load: func() { loads++ }, force: force, poll: time.Second}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); f.run(ctx, stamp{}) }()
+		go func() { defer close(done); f.run(ctx, 0) }()
 		force <- os.Interrupt
 		force <- os.Interrupt
 		time.Sleep(time.Minute)

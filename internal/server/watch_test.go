@@ -102,3 +102,14 @@ func TestStampLeavesPipesAlone(t *testing.T) {
 		t.Errorf("after stampOf(%s) it holds %q, %v, want its text", path, text, err)
 	}
 }
+
+// BenchmarkStamp looks at a large policy, as is done several times a second.
+func BenchmarkStamp(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "p.yaml")
+	if err := os.WriteFile(path, make([]byte, 1<<20), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		stampOf([]string{path})
+	}
+}
