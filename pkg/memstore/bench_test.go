@@ -57,6 +57,29 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
+// BenchmarkPut is of keys that are there already.
+func BenchmarkPut(b *testing.B) {
+	ls := mustLimits(b, bucket.Limit{Tokens: 100, Per: time.Hour})
+	spent, _ := bucket.Bucket{}.Take(ls, time.Now(), 1)
+	for _, keys := range []int{1, 100_000} {
+		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
+			s, err := memstore.New(memstore.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			names := make([]string, keys)
+			for i := range names {
+				names[i] = fmt.Sprint("{k3v9x2ab}4:edge3:api2:ip11:", i)
+				s.Put(names[i], spent)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i += 7919 {
+				s.Put(names[i%keys], spent)
+			}
+		})
+	}
+}
+
 // BenchmarkTakeAtTheBound is a new key that finds no room.
 func BenchmarkTakeAtTheBound(b *testing.B) {
 	s, _ := bounded(b, 10_000)

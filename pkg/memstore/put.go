@@ -1,12 +1,19 @@
 package memstore
 
-import "github.com/sluice-mesh/sluice/pkg/bucket"
+import (
+	"hash/maphash"
+
+	"github.com/sluice-mesh/sluice/pkg/bucket"
+)
 
 // Put keeps b, settled at this moment by whatever clock, under key in place of
 // what is there, and says whether it does. A key that is not there yet takes
 // up no more than the first half of MaxBytes, so that what others tell leaves
 // room for what is charged here.
 func (s *Store) Put(key string, b bucket.Bucket) bool {
+	if s.replace(key, b) {
+		return true
+	}
 	c, slot := s.only(key)
 	defer c.done()
 	c.lock()
@@ -21,6 +28,24 @@ func (s *Store) Put(key string, b bucket.Bucket) bool {
 		return false
 	}
 	c.keep()
+	return true
+}
+
+// replace is Put where a bucket of the same size is there already, as nearly
+// always: it does without a call. It says whether one was.
+func (s *Store) replace(key string, b bucket.Bucket) bool {
+	if b.Full() {
+		return false
+	}
+	hash := maphash.String(s.seed, key)
+	sh := &s.shards[hash%shards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	f, known := sh.find(uint32(hash>>32), key)
+	if !known || f.class() != classFor(key, b) {
+		return false
+	}
+	sh.write(f, b.AsOf(s.now()))
 	return true
 }
 

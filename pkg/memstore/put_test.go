@@ -52,6 +52,46 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// What is put may be larger or smaller than what it replaces, and under other
+// limits.
+func TestPutOfAnotherSize(t *testing.T) {
+	t.Parallel()
+	sliding := mustLimits(t, bucket.Limit{Tokens: 100, Per: time.Hour, Refill: bucket.Sliding})
+	two := mustLimits(t, bucket.Limit{Tokens: 100, Per: time.Hour}, bucket.Limit{Tokens: 1000, Per: 24 * time.Hour})
+	c := &clock{}
+	c.set(epoch)
+	s, err := memstore.New(memstore.Options{Now: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		limits  *bucket.Limits
+		charges int // of 2 tokens, a minute apart
+	}{
+		{sliding, 1},
+		{sliding, 40},
+		{two, 3},
+		{two, 5},
+		{sliding, 2},
+		{sliding, 0},
+		{two, 1},
+	} {
+		var b bucket.Bucket
+		var want bucket.Result
+		for n := range step.charges {
+			b, want = b.Take(step.limits, epoch.Add(time.Duration(n)*time.Minute), 2)
+		}
+		if step.charges == 0 {
+			want.Remaining = 100
+		}
+		s.Put("k", b)
+		got, err := take(t, s, bucket.Charge{Key: "k", Limits: step.limits})
+		if err != nil || got[0].Remaining != want.Remaining {
+			t.Errorf("step %d: Take(0) after Put = %+v, %v, want remaining %d", i, got, err, want.Remaining)
+		}
+	}
+}
+
 // What others tell leaves room for what is charged here.
 func TestPutLeavesRoom(t *testing.T) {
 	t.Parallel()

@@ -114,14 +114,16 @@ func fullAt(b bucket.Bucket) int64 {
 // write has the record at f keep b, for which it is large enough.
 func (sh *shard) write(f ref, b bucket.Bucket) {
 	r := sh.record(f)
-	if id := r.limits(); !sh.terms.limits(id).Same(b.Limits()) {
+	id := r.limits()
+	before := bucket.PackedFullAt(sh.terms.limits(id), r.packed())
+	if !sh.terms.limits(id).Same(b.Limits()) {
 		r.setLimits(sh.terms.hold(b.Limits()))
 		sh.terms.release(id)
 	}
 	b.Pack(r.packed()[:0])
 	// A later end is seen when the record is due, which spares each charge the
-	// queue.
-	if end := fullAt(b); end < sh.queue.dues[r.place()] {
+	// queue: nothing is due later than it is full.
+	if end := fullAt(b); end < before && end < sh.queue.dues[r.place()] {
 		sh.queue.set(r.place(), end, sh.place)
 	}
 }
