@@ -56,8 +56,8 @@ type Applied struct {
 	// Quota says that a denial by this bucket denies the request only if all
 	// quotas of the request deny. A quota is charged alone.
 	Quota bool
-	// Brought says that the request brought the limit with it, in place of all
-	// that the rule says.
+	// Brought says that the request brought the limit with it, in place of the
+	// rule's limits or, in a tree, of all that is said there.
 	Brought bool
 	// Way is the way through a tree that metrics show: the rule's name, unless
 	// the rule wants values of the request in it. It is empty for other rules.

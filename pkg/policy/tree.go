@@ -152,11 +152,12 @@ func joined(key, value string) string {
 }
 
 // ForBrought returns what applies to d where the request brought a limit with
-// it, of tokens per period, which takes the place of all that rules say. In a
-// tree it is aligned, as the tree's own are, and needs no rule; the bucket is
-// that of the rule with the same period. Otherwise it is greedy and holds for
-// the rules that apply to d, under the same keys. With a limit that cannot be
-// counted (no period, or one beyond 100 years) it is ForDescriptor.
+// it, of tokens per period. In a tree it takes the place of all that is said
+// there: it is aligned, as the tree's own are, and needs no rule; the bucket is
+// that of the rule with the same period. Otherwise it is greedy and takes the
+// place of the limits of the rules that apply to d, under the same keys: shadow
+// and debt stay. With a limit that cannot be counted (no period, or one beyond
+// 100 years) it is ForDescriptor.
 func (p *Policy) ForBrought(d descriptors.Descriptor, tokens int64, per time.Duration) []Applied {
 	limit := bucket.Limit{Tokens: tokens, Per: per}
 	if p.tree != nil {
@@ -172,9 +173,21 @@ func (p *Policy) ForBrought(d descriptors.Descriptor, tokens int64, per time.Dur
 	applied := p.ForDescriptor(d)
 	for i := range applied {
 		a := &applied[i]
-		a.Limits, a.Unlimited, a.Shadow, a.Brought = limits, false, false, true
+		a.Limits, a.Unlimited, a.Brought = instead(a.Limits, limits), false, true
 	}
 	return applied
+}
+
+// instead returns brought for where own hold, with their debt, as far as that
+// can be counted.
+func instead(own, brought *bucket.Limits) *bucket.Limits {
+	if own == nil || !own.Debt() {
+		return brought
+	}
+	if limits, err := own.Instead(brought.At(0)); err == nil {
+		return limits
+	}
+	return brought
 }
 
 func (t *tree) forBrought(p *Policy, d descriptors.Descriptor, limits *bucket.Limits) []Applied {

@@ -233,14 +233,40 @@ func TestForBrought(t *testing.T) {
 	if got := p.ForBrought(a, 7, 0); got[0].Brought || got[0].Key != own {
 		t.Errorf("ForBrought(no period) = %+v, want ForDescriptor", got)
 	}
-	rules := compile(t, rules(policy.RuleSpec{Name: "r", Descriptor: entries("a"), Shadow: true}, policy.RuleSpec{Name: "s", Descriptor: entries("a"), Unlimited: true}))
+	rules := compile(t, rules(
+		policy.RuleSpec{Name: "shadow", Descriptor: entries("a"), Shadow: true}, policy.RuleSpec{Name: "unlimited", Descriptor: entries("a"), Unlimited: true},
+		policy.RuleSpec{Name: "debt", Descriptor: entries("a"), Debt: true, MaxDebt: 3, Limits: []bucket.Limit{{Tokens: 1, Per: time.Second, Refill: bucket.Interval}}},
+	))
+	owing, err := bucket.NewDebtLimits(3, bucket.Limit{Tokens: 7, Per: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, got := range rules.ForBrought(a, 7, time.Hour) {
-		if l := got.Limits.At(0); got.Shadow || got.Unlimited || l.Tokens != 7 || l.Refill != bucket.Greedy {
-			t.Errorf("ForBrought of %s = %+v, limit %+v, want 7 a greedy hour, enforced", got.Rule.Name, got, l)
+		l, name := got.Limits.At(0), got.Rule.Name
+		if got.Shadow != (name == "shadow") || got.Unlimited || l.Tokens != 7 || l.Refill != bucket.Greedy || got.Limits.Same(owing) != (name == "debt") {
+			t.Errorf("ForBrought of %s = %+v, limit %+v, want 7 a greedy hour, and else what the rule says", name, got, l)
 		}
 	}
 	if got := rules.ForBrought(descriptor("b", "1"), 7, time.Hour); got != nil {
 		t.Errorf("ForBrought without a rule = %v, want none", got)
+	}
+}
+
+// Where debt beyond a limit could not be counted, the limit holds without.
+func TestForBroughtHuge(t *testing.T) {
+	t.Parallel()
+	p := compile(t, rules(policy.RuleSpec{
+		Name: "r", Descriptor: entries("a"), Debt: true, Limits: []bucket.Limit{{Tokens: 1, Per: time.Second}},
+	}))
+	for _, test := range []struct {
+		tokens int64
+		per    time.Duration
+		debt   bool
+	}{{7, time.Hour, true}, {1 << 24, 365 * 24 * time.Hour, false}} {
+		got := p.ForBrought(descriptor("a", "1"), test.tokens, test.per)
+		if l := got[0].Limits; l.At(0).Tokens != test.tokens || l.At(0).Per != test.per || l.Debt() != test.debt {
+			t.Errorf("ForBrought(%d per %v) = %+v, debt %v, want that, debt %v", test.tokens, test.per, l.At(0), l.Debt(), test.debt)
+		}
 	}
 }
 
