@@ -45,64 +45,13 @@ func (c *call) read(r reply, seen func(string, bucket.Bucket)) error {
 	return nil
 }
 
-// end returns where the asks of the group end that begin with first.
+// end returns the place behind the asks of a group, of which first is the first.
 func (c *call) end(first int) int {
 	end := first + 1
 	for end < len(c.asks) && c.asks[end].group == c.asks[first].group {
 		end++
 	}
 	return end
-}
-
-// readGroups sets the results of the asks of one group, from first to before
-// end, and of those that are made together with it.
-func (c *call) readGroups(first, end int, reply *numbers, seen func(string, bucket.Bucket)) bool {
-	times := c.asks[first].times
-	g := c.asks[first].group
-	if times > 1 && len(*reply) > 0 && (*reply)[0] >= together {
-		for i := first; i < end; i++ {
-			if !c.readTogether(i, reply, times, seen) {
-				return false
-			}
-		}
-		return true
-	}
-	for range times {
-		for i := first; i < end; i++ {
-			if !c.readAsk(i, &c.groups[g], reply, seen) {
-				return false
-			}
-		}
-		g = c.next[g]
-	}
-	return true
-}
-
-// readTogether sets the results of ask i in as many groups as are made
-// together.
-func (c *call) readTogether(i int, reply *numbers, times int, seen func(string, bucket.Bucket)) bool {
-	a := &c.asks[i]
-	ls := c.groups[a.group].charges[a.charge].Limits
-	status, ok := reply.next()
-	made := status - together
-	var last [1]bucket.Part
-	if !ok || made < 0 || made > int64(times) || !reply.parts(ls, last[:], c.now) || last[0].Spent < made*a.cost {
-		return false
-	}
-	part, g := last, a.group
-	part[0].Spent -= made * a.cost
-	for n := range int64(times) {
-		if n < made {
-			part[0].Spent += a.cost
-		}
-		b := bucket.FromParts(ls, time.UnixMicro(c.now), part[:])
-		c.groups[g].results[a.charge] = b.Result(ls, a.cost, n < made)
-		g = c.next[g]
-	}
-	if seen != nil && c.keys.last[a.key-1] == i {
-		seen(c.groups[a.group].charges[a.charge].Key, bucket.FromParts(ls, time.UnixMicro(c.now), last[:]))
-	}
-	return true
 }
 
 // readAsk sets the result of ask i, of g, from the head of reply, and says

@@ -59,8 +59,8 @@ type call struct {
 // Groups that ask the same are made together, and are one group here.
 type ask struct {
 	group, charge int
-	last          int // of the groups that are made together
-	times         int // how many they are
+	last          int // the last of the groups that are made together
+	times         int // how many those are
 	first         int // the ask that charges the bucket; itself but for a look
 	cost          int64
 	made          bool
@@ -158,72 +158,12 @@ func (c *call) pack(start int) {
 		c.keys.last[a.key-1] = i
 		c.packed = binary.BigEndian.AppendUint32(c.packed, a.key)
 		c.packed = binary.BigEndian.AppendUint32(c.packed, c.sets.place(charge.Limits))
-		c.packed = append(append7(c.packed, cost), 1)
+		c.packed = append(append7(c.packed, cost), byte(a.times))
 	}
 }
 
-// askSize is how many bytes pack writes of each.
+// askSize is how many bytes pack writes of an ask.
 const askSize = 17
-
-// joins has group g made together with the one that asked for its buckets last,
-// and says whether that may be: both ask the same, so that nobody can tell.
-func (c *call) joins(g int) bool {
-	if !c.groups[g].plain() {
-		return false
-	}
-	first, found := c.lastAsk(c.groups[g].charges[0].Key)
-	if !found || !c.asksSame(first, g) {
-		return false
-	}
-	a := &c.asks[first]
-	c.next[a.last] = g
-	a.last = g
-	a.times++
-	c.packed[(first+1)*askSize-1] = byte(a.times)
-	return true
-}
-
-// lastAsk returns the last ask for the bucket under key.
-func (c *call) lastAsk(key string) (int, bool) {
-	place, found := c.keys.places[key]
-	if !found {
-		return 0, false
-	}
-	return c.keys.last[place-1], true
-}
-
-// asksSame says that the asks from first are those of a group that asks what
-// group g does, and the last for their buckets.
-func (c *call) asksSame(first, g int) bool {
-	a, charges := &c.asks[first], c.groups[g].charges
-	other := &c.groups[a.group]
-	if a.charge > 0 || a.times == maxTimes || len(other.charges) != len(charges) || !other.plain() {
-		return false
-	}
-	for i := range charges {
-		at, found := c.lastAsk(charges[i].Key)
-		if !found || at != first+i || other.charges[i].Limits != charges[i].Limits || c.asks[at].cost != c.groups[g].sums[i].Cost {
-			return false
-		}
-	}
-	return true
-}
-
-// maxTimes is what one byte holds.
-const maxTimes = 255
-
-// plain says that g only takes tokens, each bucket's under one limit and once,
-// so that what comes of it follows from what comes of others that do the same
-// at the same moment.
-func (g *group) plain() bool {
-	for i := range g.charges {
-		charge := &g.charges[i]
-		if charge.Shadow || charge.Lease != nil || charge.Cost <= 0 || g.sums[i].First != i || !repeats(charge.Limits) {
-			return false
-		}
-	}
-	return g.flags == 0 && len(g.charges) > 0
-}
 
 // lease returns what else is asked for g, nil for nothing.
 func (g *group) lease() *bucket.Lease {

@@ -110,17 +110,6 @@ func modeOf(t bucket.Terms) byte {
 	}
 }
 
-// repeats says that charges under ls at one moment that follow each other
-// change nothing but how much is spent. In ticks of a millisecond, each may
-// find the bucket full again.
-func repeats(ls *bucket.Limits) bool {
-	if ls.Len() > 1 || ls.Debt() {
-		return false
-	}
-	mode := modeOf(ls.Terms(0))
-	return mode != sliding && mode != greedyMS
-}
-
 // append7 appends n in 7 bytes, which hold ±2^55.
 func append7(b []byte, n int64) []byte {
 	var eight [8]byte

@@ -9,7 +9,7 @@
 --       4  the leases, if there are any, packed: how many tokens are wanted i7 and for how many µs i7; and of a lease that
 --          is over how many are given back i7 and how many of those were spent i7, and from when until when by the clock i7
 --          each, the latter no later than when it ends
--- Reply now, then for each charge
+-- Reply now, then for each charge, as many times as its group is charged (usual.lua answers those at once)
 --          0 no room, 1 charged, 2 room but not charged, then spent and aux for each limit, then for each that slides the
 --          number of its entries and of each how many µs ago it was, and its tokens;
 --          8 more where there are leases: then follow the place of their limit, their tokens and in how many µs the last

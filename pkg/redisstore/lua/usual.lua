@@ -1,11 +1,11 @@
 -- usual.lua: the usual call of take.lua, without most of what that stands on, which costs more to set up than a few charges
 -- cost to make. It stands behind refill.lua and before the rest of take.lua. A call that has anything unusual about it is
--- left to that, with nothing done; any other is answered as that would.
+-- left to that, with nothing done; any other is answered as that would, but for groups that are charged more than once:
+-- their charges are answered once, 16 and how many times there was room, then spent and aux after the last.
 --
 -- Usual are charges that are no look and no refund, of groups that have not failed elsewhere and have no shadow; sets of
 -- one limit without a name, debt or a calendar, that does not slide; and buckets that are absent, or as the last charge
 -- under the same limit left them, in the short form and not in the future.
--- What is charged several times is answered at once: 16 and how many times there was room, then spent and aux after those.
 
 local SHORT = '>BI6I4BI4I4I3I5' -- as state.lua says
 
