@@ -40,7 +40,7 @@ func (s *Store) settleAll(ctx context.Context) {
 	}
 }
 
-// some is how many debts are listed at once. Callers, who note theirs, wait
+// some is how many debts are listed at once: callers, who note theirs, wait
 // meanwhile.
 const some = 1024
 
@@ -79,8 +79,8 @@ func (s *Store) answers(ctx context.Context, key string) bool {
 	return s.main.Take(ctx, look, make([]bucket.Result, 1)) == nil
 }
 
-// settleEach tells Main of buckets, several at once, and says whether it is
-// there.
+// settleEach tells Main of the buckets under keys, several at once, and says
+// whether it is there.
 func (s *Store) settleEach(ctx context.Context, keys []string) bool {
 	var next atomic.Int64
 	var away atomic.Bool
@@ -111,7 +111,7 @@ func (s *Store) settleOne(ctx context.Context, key string) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cause == foreign {
+	if cause == causeForeign {
 		s.putOff(key)
 		return true
 	}
@@ -127,29 +127,29 @@ func (s *Store) settleOne(ctx context.Context, key string) bool {
 	return err == nil
 }
 
-// putOff keeps what is owed under key for when it is asked Again. The caller
+// putOff keeps what is owed under key apart until it is tried Again. The caller
 // holds the lock.
 func (s *Store) putOff(key string) {
-	if len(s.odd) == 0 {
+	if len(s.foreign) == 0 {
 		s.again = time.Now().Add(Again)
 	}
-	s.odd[key] = s.debts[key]
+	s.foreign[key] = s.debts[key]
 	delete(s.debts, key)
 }
 
-// recall has what was put off told, once it is time. The fewer are moved, since
-// callers wait meanwhile.
+// recall puts what was put off back among the debts, once it is time. Of the two
+// the fewer are moved, since callers wait meanwhile.
 func (s *Store) recall(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.odd) == 0 || now.Before(s.again) {
+	if len(s.foreign) == 0 || now.Before(s.again) {
 		return
 	}
-	if len(s.odd) > len(s.debts) {
-		s.odd, s.debts = s.debts, s.odd
+	if len(s.foreign) > len(s.debts) {
+		s.foreign, s.debts = s.debts, s.foreign
 	}
-	maps.Copy(s.debts, s.odd)
-	clear(s.odd)
+	maps.Copy(s.debts, s.foreign)
+	clear(s.foreign)
 }
 
 // tell charges Main with what is owed, as far as it has not come back in the
@@ -191,9 +191,9 @@ func causeOf(err error) string {
 	return ""
 }
 
-// foreign is the cause where what is under a key is no bucket. Nothing was
+// causeForeign is the cause where what is under a key is no bucket. Nothing was
 // charged, and can be once that is gone.
-const foreign = "foreign"
+const causeForeign = "foreign"
 
 // silent are the causes of errors of a Main that is away and after which nothing
 // was charged: a call of one bucket writes once or not at all.

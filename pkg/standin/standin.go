@@ -23,8 +23,8 @@ const (
 	DefaultMaxKeys = 1 << 16
 	// Pause is how long it waits between two attempts to settle.
 	Pause = 100 * time.Millisecond
-	// Again is how long it waits where Main has something else under a bucket's
-	// key.
+	// Again is how long a bucket waits for the next attempt where Main has
+	// something else under its key.
 	Again = 5 * time.Second
 	// workers settle at once.
 	workers = 16
@@ -55,11 +55,11 @@ type Store struct {
 	main  Main
 	most  int
 
-	mu    sync.Mutex
-	debts map[string]debt
-	odd   map[string]debt // put off: Main has something else under their keys
-	again time.Time       // until then
-	count atomic.Int64    // of both
+	mu      sync.Mutex
+	debts   map[string]debt
+	foreign map[string]debt // put off: Main has something else under their keys
+	again   time.Time       // until then
+	count   atomic.Int64    // of both
 
 	settled, forgotten atomic.Int64
 
@@ -89,7 +89,7 @@ func New(o Options) (*Store, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Store{
-		local: o.Local, main: o.Main, most: o.MaxKeys, debts: make(map[string]debt), odd: make(map[string]debt),
+		local: o.Local, main: o.Main, most: o.MaxKeys, debts: make(map[string]debt), foreign: make(map[string]debt),
 		wake: make(chan struct{}, 1), stop: stop,
 	}
 	s.wait.Go(func() { s.run(ctx) })
@@ -155,7 +155,7 @@ func (s *Store) note(c *bucket.Charge) {
 	defer s.mu.Unlock()
 	debts := s.of(c.Key)
 	d, known := debts[c.Key]
-	if !known && len(s.debts)+len(s.odd) >= s.most {
+	if !known && len(s.debts)+len(s.foreign) >= s.most {
 		s.forgotten.Add(max(c.Cost, 0))
 		return
 	}
@@ -167,13 +167,14 @@ func (s *Store) note(c *bucket.Charge) {
 	}
 }
 
-// of returns the debts that key is of, or would be. The caller holds the lock.
+// of returns the debts that key is among, or would be. The caller holds the
+// lock.
 func (s *Store) of(key string) map[string]debt {
-	if _, odd := s.odd[key]; odd {
-		return s.odd
+	if _, off := s.foreign[key]; off {
+		return s.foreign
 	}
 	return s.debts
 }
 
-// recount has Owed right again. The caller holds the lock.
-func (s *Store) recount() { s.count.Store(int64(len(s.debts) + len(s.odd))) }
+// recount sets what Owed returns. The caller holds the lock.
+func (s *Store) recount() { s.count.Store(int64(len(s.debts) + len(s.foreign))) }

@@ -22,7 +22,7 @@ func (c cause) Error() string { return string(c) }
 
 // shared is a store that is away while it has an error to answer with. A late
 // one answers looks, and makes charges before it fails them. While foreign is
-// set it has no bucket under the key "odd", but something else.
+// set it has something else than a bucket under the key "odd".
 type shared struct {
 	*memstore.Store
 	away    atomic.Pointer[cause]
@@ -254,8 +254,9 @@ func TestBounded(t *testing.T) {
 }
 
 // What is owed is not gone through for as long as there is nobody to tell of it:
-// callers, who note what they spend, would wait for that.
-func TestWaitsWithLittle(t *testing.T) {
+// callers, who note what they spend, would wait for that. No test runs beside
+// this one, which counts what the process allocates.
+func TestListsNothingWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, passes = 20_000, 50
 		ls := limits(t, bucket.Limit{Tokens: 10, Per: time.Hour})
