@@ -29,7 +29,7 @@ type decoder struct {
 	data   []byte
 	lines  []string              // data by lines, once they are asked for
 	texts  map[string]*yaml.Node // expressions, by their paths
-	broken []string              // the paths that the file's own faults are at, or meant
+	broken []string              // the paths that the file's own faults are at
 	// partial says that so much could not be read that faults in what the rest
 	// means would mostly follow from that.
 	partial bool
@@ -128,8 +128,8 @@ func (m form) read(d *decoder, f field) {
 	}
 }
 
-// field reads one field of the mapping that has those that are there, and adds
-// the one that was meant to them.
+// field reads f, one of the fields of a mapping. Those that are there are its
+// fields' names; one that was probably meant is added to them.
 func (m form) field(d *decoder, f field, there map[string]bool) {
 	if read, ok := m.fields[f.name]; ok {
 		read(d, f)
@@ -147,16 +147,19 @@ func (m form) field(d *decoder, f field, there map[string]bool) {
 }
 
 // unknown leaves a fault at a field that m does not have. It is read as the one
-// that was probably meant, so that no other fault follows from it or hides
-// behind it, unless that is there as well.
+// that was probably meant, unless that is there as well, so that no other fault
+// follows from it or hides behind it.
 func (m form) unknown(d *decoder, f field, there map[string]bool) {
 	known := slices.Sorted(maps.Keys(m.fields))
 	meant := nearest(f.name, slices.AppendSeq(slices.Clone(known), maps.Keys(m.later)))
+	do := ""
+	if meant != "" {
+		do = fmt.Sprintf("did you mean %q?", meant)
+	}
+	d.keyFault(f, "an unknown field", "one of "+strings.Join(known, ", "), do)
 	if meant == "" {
-		d.keyFault(f, "an unknown field", "one of "+strings.Join(known, ", "), "")
 		return
 	}
-	d.keyFault(f, "an unknown field", "one of "+strings.Join(known, ", "), fmt.Sprintf("did you mean %q?", meant))
 	if read, ok := m.fields[meant]; ok && !there[meant] {
 		f.path, f.name = strings.TrimSuffix(f.path, f.name)+meant, meant
 		d.places[f.path] = place{f.node.Line, f.node.Column}
