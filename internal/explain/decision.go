@@ -64,7 +64,7 @@ func limitsOf(ls *bucket.Limits, seen []balance) []Limit {
 	return all
 }
 
-// leaseOf returns what replicas take ahead under ls, nil if they do not.
+// leaseOf returns what a replica takes ahead under ls, nil if it does not.
 func leaseOf(ls *bucket.Limits) *Lease {
 	tokens, d := ls.Lease()
 	if tokens == 0 {

@@ -96,8 +96,7 @@ type Bucket struct {
 	Room   bool     `json:"room"`
 	Wait   *float64 `json:"wait_seconds,omitempty"`
 	Limits []Limit  `json:"limits,omitempty"`
-	// Lease is how many tokens a replica takes ahead, and for how long, where
-	// it does.
+	// Lease is nil where no tokens are taken ahead.
 	Lease *Lease `json:"lease,omitempty"`
 	// Local says that the store of this process alone was asked.
 	Local bool `json:"local,omitempty"`
@@ -117,7 +116,7 @@ type Limit struct {
 	Full *float64 `json:"full_in_seconds,omitempty"`
 }
 
-// A Lease is what a replica takes ahead at a time.
+// A Lease is how much a replica takes ahead at a time, and for how long, at most.
 type Lease struct {
 	Tokens int64   `json:"tokens"`
 	For    float64 `json:"for_seconds"`

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -236,7 +235,7 @@ func (p *printer) bucket(b *Bucket) {
 		p.line("  \t\t%s: %s", l.text(), l.balance())
 	}
 	if b.Lease != nil {
-		p.line("  \t\tleased: up to %d at a time, for %v", b.Lease.Tokens, time.Duration(b.Lease.For*float64(time.Second)))
+		p.line("  \t\tleased: up to %d at a time, for %s", b.Lease.Tokens, timed(b.Lease.For))
 	}
 	if b.Local {
 		p.line("  \t\tas this process alone has it")
