@@ -18,7 +18,8 @@ import (
 // process.
 type stamp uint64
 
-// stampSeed makes of it that nobody can write two files of one stamp.
+// stampSeed is another in each process, so that nobody can write two files that
+// have the same stamp.
 var stampSeed = maphash.MakeSeed()
 
 // stampOf reads all files of paths, so that no change is missed for its time
