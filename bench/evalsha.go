@@ -34,7 +34,7 @@ func dialRaw(addr string) (*raw, error) {
 	return &raw{conn, sha}, nil
 }
 
-// take takes from any of as many buckets as the others are asked for.
+// take takes from one of as many buckets as the servers are asked about.
 func (r *raw) take() error {
 	_, err := r.Do("EVALSHA", r.sha, "1", fmt.Sprint("raw:", rand.IntN(manyKeys)), "1000000", "86400000000")
 	return err

@@ -31,12 +31,12 @@ func (bare) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3.Ra
 	return &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}, nil
 }
 
-// charging is bare, and takes from a bucket first: what gRPC and a Redis cost
-// together, each request by itself.
+// charging is bare, but takes from a bucket first: what gRPC and a Redis cost
+// together where each request goes to the Redis by itself.
 type charging struct {
 	bare
-	redis string    // its address
-	idle  chan *raw // connections
+	redis string    // the Redis's address
+	idle  chan *raw // connections that nobody uses now
 }
 
 // Check allows everything.
@@ -55,7 +55,7 @@ func (c charging) ShouldRateLimit(ctx context.Context, r *rlsv3.RateLimitRequest
 	return c.bare.ShouldRateLimit(ctx, r)
 }
 
-// take takes over a connection of its own.
+// take uses a connection that no other request uses meanwhile.
 func (c charging) take() error {
 	r, err := c.conn()
 	if err != nil {
@@ -91,22 +91,29 @@ const mostIdle = 1024
 // a Redis, and the answer to that would be in the way.
 func newFloor(redis string) *grpc.Server {
 	if redis == "" {
-		server := grpc.NewServer()
-		authv3.RegisterAuthorizationServer(server, bare{})
-		rlsv3.RegisterRateLimitServiceServer(server, bare{})
-		return server
+		return register(grpc.NewServer(), bare{})
 	}
-	c := charging{redis: redis, idle: make(chan *raw, mostIdle)}
 	server := grpc.NewServer(grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))
-	authv3.RegisterAuthorizationServer(server, c)
-	rlsv3.RegisterRateLimitServiceServer(server, c)
-	return server
+	return register(server, charging{redis: redis, idle: make(chan *raw, mostIdle)})
 }
 
+// The windows of internal/server.
 const (
 	streamWindow = 256 << 10
 	connWindow   = 1 << 20
 )
+
+// doors are the two that are measured.
+type doors interface {
+	authv3.AuthorizationServer
+	rlsv3.RateLimitServiceServer
+}
+
+func register(server *grpc.Server, d doors) *grpc.Server {
+	authv3.RegisterAuthorizationServer(server, d)
+	rlsv3.RegisterRateLimitServiceServer(server, d)
+	return server
+}
 
 // serveFloor serves until it is told to end.
 func serveFloor(addr, redis string, stdout io.Writer) error {

@@ -169,7 +169,8 @@ func (l *lab) serve(name string, args ...string) error {
 	})
 }
 
-// beside counts what other uses for name, which it works for.
+// beside has what the process other uses counted with what name does, since it
+// works for that.
 func (l *lab) beside(name, other string) {
 	p := l.processes[name]
 	l.processes[name] = process{p.addr, append(p.pids, l.processes[other].pids...)}

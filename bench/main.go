@@ -88,7 +88,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	flags.StringVar(&o.write, "write", "", "write the results as Markdown into this file too")
 	flags.StringVar(&o.floor, "floor", "", "internal: be the bare server on this address")
-	flags.StringVar(&o.charge, "charge", "", "internal: and charge a bucket in the Redis on this address for each request")
+	flags.StringVar(&o.charge, "charge", "", "internal: with -floor, take from a bucket in the Redis on this address in each request")
 	flags.StringVar(&o.policy, "policy", "", "internal: be a server with -loaded buckets and this policy instead")
 }
 

@@ -90,13 +90,13 @@ func (l *lab) run(ctx context.Context, s side, callers int) (outcome, error) {
 // round, beside the floor's, an EVALSHA's, and that of the floor with an EVALSHA
 // in it.
 type wait struct {
-	Work     string `json:"work"`
-	P50      series `json:"p50_us"`
-	Floor    series `json:"floor_p50_us"`
-	EVALSHA  series `json:"evalsha_p50_us"`
-	Ratios   series `json:"ratios"` // over the sum of these two
-	Charging series `json:"charging_p50_us"`
-	Over     series `json:"over_charging"`
+	Work         string `json:"work"`
+	P50          series `json:"p50_us"`
+	Floor        series `json:"floor_p50_us"`
+	EVALSHA      series `json:"evalsha_p50_us"`
+	Ratios       series `json:"ratios"` // over the sum of these two
+	Charging     series `json:"charging_p50_us"`
+	OverCharging series `json:"over_charging"`
 }
 
 // waitGoal is what one caller should wait at most, as a share of the sum of what
@@ -141,6 +141,6 @@ func (w *wait) measure(ctx context.Context, l *lab, r bench.Request, script *raw
 	}
 	floor, charging, of := p50[0], p50[1], p50[2]
 	w.P50, w.Floor, w.EVALSHA, w.Charging = append(w.P50, of), append(w.Floor, floor), append(w.EVALSHA, evalsha), append(w.Charging, charging)
-	w.Ratios, w.Over = append(w.Ratios, of/(floor+evalsha)), append(w.Over, of/charging)
+	w.Ratios, w.OverCharging = append(w.Ratios, of/(floor+evalsha)), append(w.OverCharging, of/charging)
 	return nil
 }

@@ -67,7 +67,7 @@ func (r row) cells() []string {
 func (w wait) cells() []string {
 	return []string{
 		w.Work, fmt.Sprintf("%.0f µs", median(w.P50)), fmt.Sprintf("%.0f µs", median(w.Floor)), fmt.Sprintf("%.0f µs", median(w.EVALSHA)),
-		spread(w.Ratios), atMost(w.Ratios, waitGoal), fmt.Sprintf("%.0f µs", median(w.Charging)), spread(w.Over),
+		spread(w.Ratios), atMost(w.Ratios, waitGoal), fmt.Sprintf("%.0f µs", median(w.Charging)), spread(w.OverCharging),
 	}
 }
 

@@ -12,14 +12,15 @@ import (
 )
 
 // A Conn is a connection to a server, for one caller at a time, who closes it.
-// After an error it is of no more use, unless that is all that was answered.
+// After an error it is of no more use, unless the error is the whole answer to a
+// command.
 type Conn struct {
 	net.Conn
 	in  *bufio.Reader
 	out []byte
 }
 
-// New speaks over conn.
+// New speaks over conn, which is the Conn's from then on.
 func New(conn net.Conn) *Conn { return &Conn{Conn: conn, in: bufio.NewReader(conn)} }
 
 // Dial connects to host:port.
