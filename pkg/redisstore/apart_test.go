@@ -31,9 +31,9 @@ type keyed struct {
 func TestApart(t *testing.T) {
 	t.Parallel()
 	c := servers.Cluster(t, servers.Redis, 3, servers.Options{})
-	var now atomic.Int64
+	var now clock
 	now.Store(1_700_000_000_000_000)
-	store := open(t, redisstore.Options{URL: c.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
+	store := openAt(t, c.URL(), &now)
 	buckets := apart(t, func(i int) bucket.Limit { return bucket.Limit{Tokens: int64(40 + 10*i), Per: time.Hour} })
 	for round := range 10 {
 		denied := crowd(t, store, buckets, 1000)

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,8 +35,8 @@ func TestLeaseValues(t *testing.T) {
 			t.Parallel()
 			for _, kind := range servers.Kinds() {
 				server := servers.Start(t, kind, servers.Options{Socket: true})
-				var now atomic.Int64
-				store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
+				var now clock
+				store := openAt(t, server.URL(), &now)
 				var model bucket.Bucket
 				for i, at := range []time.Time{c.now, c.now.Add(1500 * time.Microsecond), c.now.Add(time.Hour)} {
 					now.Store(at.UnixMicro())

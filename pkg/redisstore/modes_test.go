@@ -121,14 +121,14 @@ func TestUndoModes(t *testing.T) {
 			t.Run(name+", "+test.name, func(t *testing.T) {
 				t.Parallel()
 				server := servers.Start(t, servers.Redis, servers.Options{Socket: true})
-				var now atomic.Int64
+				var now clock
 				now.Store(1_700_000_000_123_456)
-				store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
+				store := openAt(t, server.URL(), &now)
 				var model bucket.Bucket
 				others := func(costs []int64) {
 					for _, cost := range costs {
 						take(t, store, bucket.Charge{Key: "k", Limits: ls, Cost: cost})
-						model, _ = model.Take(ls, time.UnixMicro(now.Load()), cost)
+						model, _ = model.Take(ls, now.time(), cost)
 						now.Add(test.pause.Microseconds())
 					}
 				}
@@ -140,7 +140,7 @@ func TestUndoModes(t *testing.T) {
 				if err != nil {
 					t.Fatalf("TakeAndUndo() = %v, want no error", err)
 				}
-				_, want := model.Take(ls, time.UnixMicro(now.Load()), 0)
+				_, want := model.Take(ls, now.time(), 0)
 				if diff := cmp.Diff(want, take(t, store, bucket.Charge{Key: "k", Limits: ls})[0]); diff != "" {
 					t.Errorf("a look after it was given back (-never charged +given back):\n%s", diff)
 				}

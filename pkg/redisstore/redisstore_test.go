@@ -115,11 +115,11 @@ func (c *company) Take(ctx context.Context, charges []bucket.Charge, results []b
 // When the test is over, it audits the keys.
 func harness(t *testing.T, at running) storetest.Harness {
 	t.Helper()
-	var now atomic.Int64
+	var now clock
 	o := at.options
 	o.KeyPrefix = fmt.Sprintf("t%d:", harnesses.Add(1))
 	o.Deadline = patience
-	o.Now = func() time.Time { return time.UnixMicro(now.Load()) }
+	o.Now = now.time
 	store := open(t, o)
 	if harnesses.Load()%2 > 0 {
 		store.Lead()
@@ -142,4 +142,15 @@ func open(t *testing.T, o redisstore.Options) *redisstore.Store {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	return store
+}
+
+// A clock stands still at the moment that a test sets, in µs.
+type clock struct{ atomic.Int64 }
+
+func (c *clock) time() time.Time { return time.UnixMicro(c.Load()) }
+
+// openAt opens a store that takes the time from now.
+func openAt(t *testing.T, url string, now *clock) *redisstore.Store {
+	t.Helper()
+	return open(t, redisstore.Options{URL: url, Deadline: patience, Now: now.time})
 }

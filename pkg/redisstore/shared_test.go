@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,16 +50,16 @@ func TestTakeEach(t *testing.T) {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			server := servers.Start(t, kind, servers.Options{Socket: true})
-			var now atomic.Int64
+			var now clock
 			now.Store(1_700_000_000_000_000)
-			store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
+			store := openAt(t, server.URL(), &now)
 			random := rand.New(rand.NewPCG(3, 0))
 			versions := versionsOfLimits(t)
 			model := buckets{}
 			for call := range 1500 {
 				now.Add(random.Int64N(3_000_000) - 200_000)
 				charges := randomGroups(random, versions)
-				want, got := model.take(charges, time.UnixMicro(now.Load())), resultsFor(charges)
+				want, got := model.take(charges, now.time()), resultsFor(charges)
 				if err := store.TakeEach(t.Context(), charges, got); err != nil {
 					t.Fatalf("call %d: TakeEach = %v, want no error", call, err)
 				}
@@ -69,45 +68,6 @@ func TestTakeEach(t *testing.T) {
 				}
 			}
 			audit(t, client(t, server), "sl:", time.Minute)
-		})
-	}
-}
-
-// TestTogether makes the charges of requests of which many ask the same, by the
-// short way alone, and wants what each alone in turn would have been answered.
-func TestTogether(t *testing.T) {
-	t.Parallel()
-	for _, kind := range servers.Kinds() {
-		t.Run(kind.Name, func(t *testing.T) {
-			t.Parallel()
-			server := servers.Start(t, kind, servers.Options{Socket: true})
-			var now atomic.Int64
-			now.Store(1_700_000_000_000_000)
-			store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
-			random := rand.New(rand.NewPCG(5, 0))
-			versions := usualLimits(t)
-			model, together, admitted := buckets{}, 0, 0
-			for call := range 1500 {
-				now.Add(random.Int64N(2_000_000))
-				charges := sameGroups(random, versions)
-				want, got := model.take(charges, time.UnixMicro(now.Load())), resultsFor(charges)
-				usual, joined, err := store.TakeEachUsual(t.Context(), charges, got)
-				if !usual || err != nil {
-					t.Fatalf("call %d: TakeEachUsual = %v, %v, want all to go the short way", call, usual, err)
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Fatalf("call %d: TakeEachUsual (-bucket.Group +store):\n%s", call, diff)
-				}
-				together += joined
-				for _, results := range got {
-					if results[0].Allowed {
-						admitted++
-					}
-				}
-			}
-			if together < 5000 || admitted < 3000 {
-				t.Errorf("%d requests were made together with others, and %d were allowed: want thousands of both", together, admitted)
-			}
 		})
 	}
 }
@@ -127,33 +87,6 @@ func (b buckets) take(charges [][]bucket.Charge, now time.Time) [][]bucket.Resul
 		})
 	}
 	return results
-}
-
-// usualLimits are those of the keys of sameGroups.
-func usualLimits(t *testing.T) []*bucket.Limits {
-	return []*bucket.Limits{
-		limits(t, bucket.Limit{Tokens: 30, Per: 10 * time.Second}),
-		limits(t, bucket.Limit{Tokens: 40, Per: 7 * time.Second, Refill: bucket.Interval}),
-		limits(t, bucket.Limit{Tokens: 25, Per: 5 * time.Second, Refill: bucket.Aligned}),
-		limits(t, bucket.Limit{Tokens: 1_000_003, Per: 24 * time.Hour, Burst: 50}), // in ticks of 1 ms
-		limits(t, bucket.Limit{Tokens: 3, Per: time.Millisecond, Burst: 100}),
-	}
-}
-
-// sameGroups makes up to 30 groups of up to 3 buckets, each under its own
-// limits; most ask what one of the last few does.
-func sameGroups(random *rand.Rand, versions []*bucket.Limits) [][]bucket.Charge {
-	groups := make([][]bucket.Charge, 1+random.IntN(30))
-	for i := range groups {
-		if i > 0 && random.IntN(4) > 0 {
-			groups[i] = slices.Clone(groups[max(0, i-1-random.IntN(3))])
-			continue
-		}
-		for _, key := range random.Perm(len(versions))[:1+random.IntN(3)] {
-			groups[i] = append(groups[i], bucket.Charge{Key: string(rune('a' + key)), Limits: versions[key], Cost: 1 + random.Int64N(4)})
-		}
-	}
-	return groups
 }
 
 func versionsOfLimits(t *testing.T) []*bucket.Limits {

@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,8 +69,8 @@ func TestValueSizes(t *testing.T) {
 			t.Parallel()
 			for _, kind := range servers.Kinds() {
 				server := servers.Start(t, kind, servers.Options{Socket: true})
-				var now atomic.Int64
-				store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
+				var now clock
+				store := openAt(t, server.URL(), &now)
 				charge := bucket.Charge{Key: "k", Limits: limits(t, c.limits...), Cost: c.cost}
 				var model bucket.Bucket
 				for i, at := range []time.Time{c.now, c.now.Add(1500 * time.Microsecond)} {
@@ -106,8 +105,8 @@ func TestAux(t *testing.T) {
 	t.Parallel()
 	for _, kind := range servers.Kinds() {
 		server := servers.Start(t, kind, servers.Options{Socket: true})
-		var now atomic.Int64
-		store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
+		var now clock
+		store := openAt(t, server.URL(), &now)
 		charge := bucket.Charge{Key: "k", Cost: 1, Limits: limits(t, bucket.Limit{Tokens: 9, Per: 30 * 24 * time.Hour, Refill: bucket.Interval})}
 		var model bucket.Bucket
 		for _, c := range []struct{ at, size int64 }{{0, 28}, {1<<40 - 1, 28}, {1 << 40, 44}, {1<<40 + 1, 44}} {
