@@ -12,7 +12,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // An asker asks one question after the other.
@@ -20,12 +19,7 @@ type asker struct{ conn *grpc.ClientConn }
 
 func newAsker(t *testing.T, target string) *asker {
 	t.Helper()
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return &asker{conn}
+	return &asker{dial(t, target)}
 }
 
 // ask returns the status for a request of peer, and with 429 the time that it

@@ -32,11 +32,19 @@ func (r *rows) add(name, row string) {
 
 func (r *trial) report(t *testing.T) {
 	t.Helper()
-	during, open := times(r.between(r.begins, r.ends)), times(r.between(r.down, r.ends))
-	row := fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s |", r.name, len(during),
-		ms(at(during, 50)), ms(at(during, 99)), ms(at(open, 50)), ms(at(open, 99)), ms(r.well.Sub(r.healed)))
+	asked := ""
+	if r.opens {
+		asked = fmt.Sprint(r.asked)
+	}
+	row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", r.name, asked, ms(at(times(r.between(r.begins, r.ends)), 100)),
+		&r.pair.main, &r.pair.bare, ms(r.well.Sub(r.healed)))
 	t.Log(row)
 	figures.add(r.name, row)
+}
+
+// String is s as cells of the table.
+func (s *side) String() string {
+	return fmt.Sprintf("%s | %s | %d µs", ms(s.at(50)), ms(s.at(99)), s.cpu.Microseconds())
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
@@ -47,7 +55,8 @@ type table struct{ begin, end, head string }
 var (
 	faultTable = table{
 		"<!-- figures: made by the command above -->\n", "<!-- end of figures -->\n",
-		"| Redis | requests | p50 | p99 | p50 once felt | p99 once felt | until used again |\n|---|---|---|---|---|---|---|\n",
+		"| Redis | asked in vain | slowest | p50 | p99 | CPU | p50 without | p99 without | CPU without | until used again |\n" +
+			"|---|---|---|---|---|---|---|---|---|---|\n",
 	}
 	failoverTable = table{
 		"<!-- failovers: made by the command above -->\n", "<!-- end of failovers -->\n",

@@ -48,6 +48,8 @@ type load struct {
 	conn *grpc.ClientConn
 	stop context.CancelFunc
 	wait sync.WaitGroup
+	// hush keeps callers from asking while it is locked.
+	hush sync.RWMutex
 
 	mu      sync.Mutex
 	answers []answer
@@ -55,17 +57,24 @@ type load struct {
 
 func startLoad(t *testing.T, target string) *load {
 	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	l := &load{conn: dial(t, target), stop: stop}
+	for i := range callers {
+		l.wait.Go(func() { l.call(ctx, i) })
+	}
+	t.Cleanup(l.end)
+	return l
+}
+
+// dial returns a connection that ends with the test.
+func dial(t *testing.T, target string) *grpc.ClientConn {
+	t.Helper()
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	l := &load{conn: conn, stop: stop}
-	for i := range callers {
-		l.wait.Go(func() { l.call(ctx, i) })
-	}
-	t.Cleanup(func() { l.end(); conn.Close() })
-	return l
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }
 
 // end ends the load once what it asked is answered.
@@ -76,17 +85,29 @@ func (l *load) end() {
 
 func (l *load) call(ctx context.Context, caller int) {
 	for n := 0; ctx.Err() == nil; n++ {
-		a := answer{caller: caller, kind: kinds[(n+caller)%3], rls: n/3%2 == 1, begun: time.Now()}
-		// What ends the load does not end a request.
-		in, cancel := context.WithTimeout(context.Background(), patience)
-		a.status, a.err = l.ask(in, a)
-		cancel()
-		a.end = time.Now()
-		l.mu.Lock()
-		l.answers = append(l.answers, a)
-		l.mu.Unlock()
+		l.hush.RLock()
+		a := l.request(caller, n, time.Now())
+		l.hush.RUnlock()
+		l.note(a)
 		time.Sleep(rest)
 	}
+}
+
+// request makes a caller's nth request, begun at that time. What ends the load
+// does not end it.
+func (l *load) request(caller, n int, begun time.Time) answer {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a := answer{caller: caller, kind: kinds[(n+caller)%3], rls: n/3%2 == 1, begun: begun}
+	a.status, a.err = l.ask(ctx, a)
+	a.end = time.Now()
+	return a
+}
+
+func (l *load) note(answers ...answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers = append(l.answers, answers...)
 }
 
 func (l *load) ask(ctx context.Context, a answer) (int, error) {
@@ -141,14 +162,25 @@ func (l *load) between(from, to time.Time) []answer {
 // await waits for n answers of every kind to what is asked from now on.
 func (l *load) await(t *testing.T, n int) {
 	t.Helper()
-	from := time.Now()
+	from, next, count := time.Now(), l.count(), map[string]int{}
 	eventually(t, fmt.Sprintf("%d answers of every kind", n), func() bool {
-		count := map[string]int{}
-		for _, a := range l.between(from, time.Now()) {
-			count[a.kind]++
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, a := range l.answers[next:] {
+			if !a.begun.Before(from) {
+				count[a.kind]++
+			}
 		}
+		next = len(l.answers)
 		return count[open] >= n && count[shut] >= n && count[alone] >= n
 	})
+}
+
+// count returns how many answers there are.
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.answers)
 }
 
 // times are how long answers took.

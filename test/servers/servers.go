@@ -117,6 +117,14 @@ func (s *Server) Restart(t testing.TB) {
 	s.mustStart(t)
 }
 
+// Launch is Restart that does not wait until s answers.
+func (s *Server) Launch(t testing.TB) {
+	t.Helper()
+	if err := s.launch(); err != nil {
+		t.Fatalf("start %s: %v", s.path, err)
+	}
+}
+
 // URL returns where s is, as redis://, rediss:// or unix://, with its password.
 func (s *Server) URL() string {
 	scheme, user, addr := s.parts()
@@ -181,20 +189,32 @@ func (s *Server) mustStart(t testing.TB) {
 }
 
 func (s *Server) start() error {
-	log := filepath.Join(s.dir, "log")
-	cmd := exec.Command(s.path, s.args(log)...)
+	if err := s.launch(); err != nil {
+		return err
+	}
+	if err := s.await(); err != nil {
+		s.Kill()
+		return fmt.Errorf("%w; its log:\n%s", err, s.log())
+	}
+	return nil
+}
+
+func (s *Server) launch() error {
+	cmd := exec.Command(s.path, s.args(s.logPath())...)
 	cmd.Env = append(os.Environ(), s.options.Env...)
 	exited, err := run(cmd)
 	if err != nil {
 		return err
 	}
 	s.cmd, s.exited = cmd, exited
-	if err := s.await(); err != nil {
-		s.Kill()
-		text, _ := os.ReadFile(log)
-		return fmt.Errorf("%w; its log:\n%s", err, text)
-	}
 	return nil
+}
+
+func (s *Server) logPath() string { return filepath.Join(s.dir, "log") }
+
+func (s *Server) log() []byte {
+	text, _ := os.ReadFile(s.logPath())
+	return text
 }
 
 // run starts cmd and returns a channel that is closed at its end.
