@@ -62,6 +62,7 @@ func startDrain(t *testing.T, args ...string) (*system, *load) {
 	s.way.late.Store(int64(100 * time.Millisecond))
 	l := startLoad(t, s.GRPC)
 	l.await(t, 5)
+	time.Sleep(5 * rest) // callers who were answered at once have asked again
 	return s, l
 }
 
