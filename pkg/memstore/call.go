@@ -42,11 +42,17 @@ func (c *call) find(charges []bucket.Charge) {
 		if c.slot(key) != nil {
 			continue
 		}
-		hash := maphash.String(c.store.seed, key)
-		n := hash % shards
-		c.add(slot{key: key, hash: uint32(hash >> 32), shard: &c.store.shards[n]})
+		n, hash := c.store.shardOf(key)
+		c.add(slot{key: key, hash: hash, shard: &c.store.shards[n]})
 		c.shards |= 1 << n
 	}
+}
+
+// shardOf returns the place of the shard that has key, and what that finds it
+// by.
+func (s *Store) shardOf(key string) (n uint64, hash uint32) {
+	all := maphash.String(s.seed, key)
+	return all % shards, uint32(all >> 32)
 }
 
 func (c *call) add(s slot) {

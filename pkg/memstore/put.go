@@ -1,10 +1,6 @@
 package memstore
 
-import (
-	"hash/maphash"
-
-	"github.com/sluice-mesh/sluice/pkg/bucket"
-)
+import "github.com/sluice-mesh/sluice/pkg/bucket"
 
 // Put keeps b, settled at this moment by whatever clock, under key in place of
 // what is there, and says whether it does. A key that is not there yet takes
@@ -32,16 +28,16 @@ func (s *Store) Put(key string, b bucket.Bucket) bool {
 }
 
 // replace is Put where a bucket of the same size is there already, as nearly
-// always: it does without a call. It says whether one was.
+// always, and does without a call. It says whether there was one.
 func (s *Store) replace(key string, b bucket.Bucket) bool {
 	if b.Full() {
 		return false
 	}
-	hash := maphash.String(s.seed, key)
-	sh := &s.shards[hash%shards]
+	n, hash := s.shardOf(key)
+	sh := &s.shards[n]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	f, known := sh.find(uint32(hash>>32), key)
+	f, known := sh.find(hash, key)
 	if !known || f.class() != classFor(key, b) {
 		return false
 	}

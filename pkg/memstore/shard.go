@@ -121,8 +121,8 @@ func (sh *shard) write(f ref, b bucket.Bucket) {
 		sh.terms.release(id)
 	}
 	b.Pack(r.packed()[:0])
-	// A later end is seen when the record is due, which spares each charge the
-	// queue: nothing is due later than it is full.
+	// A later end is seen when the record is due, and nothing is due later than
+	// it was full: that spares most charges the queue.
 	if end := fullAt(b); end < before && end < sh.queue.dues[r.place()] {
 		sh.queue.set(r.place(), end, sh.place)
 	}
