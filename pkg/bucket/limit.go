@@ -73,12 +73,12 @@ const MaxLimits = 16
 // Limits are the limits of one bucket, checked and ready for arithmetic. They
 // never change and are safe for concurrent use.
 type Limits struct {
-	list   []limit
-	closed bool // one of them has a rate of 0
-	debt   bool
-	owing  int64  // what NewDebtLimits was told
-	print  string // of all that the arithmetic goes by
-	lease  leaseTerms
+	list    []limit
+	closed  bool // one of them has a rate of 0
+	debt    bool
+	maxDebt int64  // what NewDebtLimits was told
+	print   string // of all that the arithmetic goes by
+	lease   leaseTerms
 
 	fullWidth uint8 // of the time to full, when packed
 }
@@ -125,7 +125,7 @@ func newLimits(debt bool, maxDebt int64, limits []Limit) (*Limits, error) {
 	if len(limits) > MaxLimits {
 		return nil, &RangeError{Field: "limits", Found: fmt.Sprint(len(limits)), Want: fmt.Sprintf("at most %d", MaxLimits)}
 	}
-	ls := &Limits{list: make([]limit, len(limits)), debt: debt, owing: maxDebt}
+	ls := &Limits{list: make([]limit, len(limits)), debt: debt, maxDebt: maxDebt}
 	for i, l := range limits {
 		ready, err := l.ready(debt, maxDebt)
 		if err != nil {
@@ -140,9 +140,11 @@ func newLimits(debt bool, maxDebt int64, limits []Limit) (*Limits, error) {
 	return ls, nil
 }
 
-// Instead returns limits with l alone in the place of those of ls, and debt as
-// they have it.
-func (ls *Limits) Instead(l Limit) (*Limits, error) { return newLimits(ls.debt, ls.owing, []Limit{l}) }
+// Instead returns limits with l alone in the place of those of ls, and with their
+// debt. An error says what of that cannot be counted.
+func (ls *Limits) Instead(l Limit) (*Limits, error) {
+	return newLimits(ls.debt, ls.maxDebt, []Limit{l})
+}
 
 // Draining returns limits that count as ls do, except that a positive cost is
 // always taken as far as there are tokens, even in a group that is denied. It
