@@ -38,7 +38,7 @@ Each request is one charge; a request to which several rules apply is as many. N
 
 const oneKeyHead = `### One hot key
 
-A bucket lives on one core of Redis, whatever the number of nodes. With all else away, that core makes so many charges of it:
+A bucket lives on one core of Redis, whatever the number of nodes. With all else away, that core makes so many charges of it, if each is made by itself:
 
 `
 
@@ -65,6 +65,7 @@ node; here all of them begin, and so renew, at the same moments, which is the p9
 
 `
 
-const tail = `What is not in it: what a request costs Envoy; a Redis that fails over; connections that are made anew; requests with several buckets; what ` +
+const tail = `What is not in it: that requests of a batch which ask the same [are one charge](redis.md#requests-that-come-together), so that of one key a node makes more
+charges than is said here; what a request costs Envoy; a Redis that fails over; connections that are made anew; requests with several buckets; what ` +
 	"`on_error`" + ` makes of a request that the store had no answer for.
 `
