@@ -37,10 +37,7 @@ func BenchmarkTake(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			names := make([]string, keys)
-			for i := range names {
-				names[i] = fmt.Sprint("{k3v9x2ab}4:edge3:api2:ip11:", i)
-			}
+			names := usualKeys(keys)
 			b.ReportAllocs()
 			var caller atomic.Int64
 			b.RunParallel(func(pb *testing.PB) {
@@ -57,6 +54,14 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
+func usualKeys(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprint("{k3v9x2ab}4:edge3:api2:ip11:", i)
+	}
+	return keys
+}
+
 // BenchmarkPut is of keys that are there already.
 func BenchmarkPut(b *testing.B) {
 	ls := mustLimits(b, bucket.Limit{Tokens: 100, Per: time.Hour})
@@ -67,10 +72,9 @@ func BenchmarkPut(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			names := make([]string, keys)
-			for i := range names {
-				names[i] = fmt.Sprint("{k3v9x2ab}4:edge3:api2:ip11:", i)
-				s.Put(names[i], spent)
+			names := usualKeys(keys)
+			for _, name := range names {
+				s.Put(name, spent)
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i += 7919 {

@@ -18,13 +18,20 @@ func (c *clock) now() time.Time { return *c.at.Load() }
 
 func open(t *testing.T) storetest.Harness {
 	t.Helper()
+	s, c := openAt(t, time.Unix(0, 0))
+	return storetest.Harness{Store: s, SetNow: c.set, Forget: func() { s.Len() }}
+}
+
+// openAt opens a store whose clock stands still, at first at now.
+func openAt(t *testing.T, now time.Time) (*memstore.Store, *clock) {
+	t.Helper()
 	c := &clock{}
-	c.set(time.Unix(0, 0))
+	c.set(now)
 	s, err := memstore.New(memstore.Options{Now: c.now})
 	if err != nil {
 		t.Fatalf("New() = %v, want no error", err)
 	}
-	return storetest.Harness{Store: s, SetNow: c.set, Forget: func() { s.Len() }}
+	return s, c
 }
 
 func TestStore(t *testing.T) {

@@ -14,12 +14,7 @@ func TestPut(t *testing.T) {
 	t.Parallel()
 	for _, refill := range []bucket.Refill{bucket.Greedy, bucket.Interval, bucket.Sliding} {
 		ls := mustLimits(t, bucket.Limit{Tokens: 10, Per: time.Hour, Refill: refill})
-		c := &clock{}
-		c.set(epoch)
-		s, err := memstore.New(memstore.Options{Now: c.now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, _ := openAt(t, epoch)
 		for i, step := range []struct {
 			put  int64 // tokens that are spent, as another clock has it; -1 for no Put
 			cost int64
@@ -58,12 +53,7 @@ func TestPutOfAnotherSize(t *testing.T) {
 	t.Parallel()
 	sliding := mustLimits(t, bucket.Limit{Tokens: 100, Per: time.Hour, Refill: bucket.Sliding})
 	two := mustLimits(t, bucket.Limit{Tokens: 100, Per: time.Hour}, bucket.Limit{Tokens: 1000, Per: 24 * time.Hour})
-	c := &clock{}
-	c.set(epoch)
-	s, err := memstore.New(memstore.Options{Now: c.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _ := openAt(t, epoch)
 	for i, step := range []struct {
 		limits  *bucket.Limits
 		charges int // of 2 tokens, a minute apart

@@ -108,12 +108,7 @@ func TestDay(t *testing.T) {
 	if racing {
 		perHour = 3000
 	}
-	c := &clock{}
-	c.set(epoch)
-	s, err := memstore.New(memstore.Options{Now: c.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, c := openAt(t, epoch)
 	ls := mustLimits(t, bucket.Limit{Tokens: 6, Per: time.Hour}) // full 10 minutes after a charge
 	var first int64
 	for minute := range 24 * 60 {
