@@ -88,6 +88,11 @@ func (l *loop) run(ctx context.Context) (time.Duration, error) {
 
 // call asks one request after the other.
 func (l *loop) call(ctx context.Context, c *caller) {
+	var alarm *alarm
+	if c.late != nil {
+		alarm = newAlarm(ctx)
+		defer alarm.close()
+	}
 	for ctx.Err() == nil && !l.nobody.Load() {
 		n := l.next.Add(1) - 1
 		due, ok := l.due(n)
@@ -95,7 +100,7 @@ func (l *loop) call(ctx context.Context, c *caller) {
 			return
 		}
 		if c.late != nil {
-			sleepUntil(ctx, due)
+			alarm.wait(ctx, due)
 			record(c.late, time.Since(due))
 		}
 		answer, err := l.ask(ctx, c, Draw{Number: uint64(n), Key: c.draw()})
