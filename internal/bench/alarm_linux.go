@@ -15,10 +15,11 @@ import (
 type alarm struct {
 	timer int      // its descriptor
 	file  *os.File // the same; nil where the system gave none
-	stop  func() bool
+	stop  func() bool // looking for the end of its context
 }
 
-// newAlarm returns an alarm that rings at the end of ctx at the latest.
+// newAlarm returns an alarm, to be closed, that rings at the end of ctx at the
+// latest.
 func newAlarm(ctx context.Context) *alarm {
 	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

@@ -88,10 +88,10 @@ func (l *loop) run(ctx context.Context) (time.Duration, error) {
 
 // call asks one request after the other.
 func (l *loop) call(ctx context.Context, c *caller) {
-	var alarm *alarm
+	var a *alarm
 	if c.late != nil {
-		alarm = newAlarm(ctx)
-		defer alarm.close()
+		a = newAlarm(ctx)
+		defer a.close()
 	}
 	for ctx.Err() == nil && !l.nobody.Load() {
 		n := l.next.Add(1) - 1
@@ -100,7 +100,7 @@ func (l *loop) call(ctx context.Context, c *caller) {
 			return
 		}
 		if c.late != nil {
-			alarm.wait(ctx, due)
+			a.wait(ctx, due)
 			record(c.late, time.Since(due))
 		}
 		answer, err := l.ask(ctx, c, Draw{Number: uint64(n), Key: c.draw()})
