@@ -13,8 +13,8 @@ import (
 // which would be counted as latency, and a thread that sleeps in the kernel
 // keeps a processor from others.
 type alarm struct {
-	timer int      // its descriptor
-	file  *os.File // the same; nil where the system gave none
+	timer int         // its descriptor
+	file  *os.File    // the same; nil where the system gave none
 	stop  func() bool // looking for the end of its context
 }
 
