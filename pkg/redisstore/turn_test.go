@@ -14,13 +14,13 @@ import (
 	"github.com/sluice-mesh/sluice/test/servers"
 )
 
-// A pair are two stores on one server, under keys of their own. Of the same
+// A pair are two stores on one server, each under keys of its own. Of the same
 // requests one makes all in one call, the other each in a call of its own.
 type pair struct {
 	together, inTurn *redisstore.Store
 	admin            *redis.Client
 	now              clock
-	full             time.Duration    // a bucket is, so long after
+	full             time.Duration    // from the last call until one of its buckets is full
 	own              []*bucket.Limits // of each key, most of the time
 	*rand.Rand
 }
@@ -79,10 +79,10 @@ func (p *pair) spoil(t *testing.T) {
 	key, values := turnKeys[p.IntN(len(turnKeys))], foreignValues()
 	value, n := values[p.IntN(len(values))], p.IntN(20)
 	for _, prefix := range []string{"0:", "1:"} {
-		if n == 0 {
+		switch n {
+		case 0:
 			p.admin.Set(t.Context(), prefix+key, value, 0)
-		}
-		if n < 3 && n > 0 {
+		case 1, 2:
 			p.admin.Del(t.Context(), prefix+key)
 		}
 	}
