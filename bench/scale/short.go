@@ -23,7 +23,7 @@ func (p page) short() string {
 		"  Cluster a slot's script (%.1f µs of %.1f) besides. On one Redis, with 64 callers on one replica, a charge costs %.1f µs.\n",
 		p.e.size, c.Script/1000, p.e.charge/1000, p.m.named("redis, 64 callers").RedisCPU)
 	fmt.Fprintf(&b, "- **One key is one core**: %s requests a second of it were answered without leases, and %s with them.\n", served(p.hot, false), served(p.hot, true))
-	fmt.Fprintf(&b, "- **The busiest node** was busy for %.0f %% of the time without leases and for %.0f %% with them; requests with no answer went from %.1f %% to %.1f %%.\n",
+	fmt.Fprintf(&b, "- **The busiest node** was busy for %.0f %% of the time without leases and for %.0f %% with them; requests with no answer went from %.2f %% to %.2f %%.\n",
 		100*most(first.Nodes), 100*most(last.Nodes), unanswered(first), unanswered(last))
 	fmt.Fprintf(&b, "- **Never too many**: in all of the runs %d windows had more tokens than burst and rate allow.\n\n", broken)
 	return b.String()
