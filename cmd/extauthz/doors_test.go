@@ -175,7 +175,7 @@ func TestExplainWithToken(t *testing.T) {
 	writeFile(t, file, token+"\n")
 	p := start(t, "--policy", policyFile(t, limited(2)), "--admin-token-file", file)
 	args := []string{"explain", "--server", p.admin, "/api/x", "--peer", "203.0.113.7"}
-	if code, _, stderr := ran(args, nil); code == exitOK || !strings.Contains(stderr, "401") || !strings.Contains(stderr, "admin-token-file") {
+	if code, _, stderr := ran(args, nil); code == exitOK || !strings.Contains(stderr, "401: ") || !strings.Contains(stderr, "admin-token-file") {
 		t.Errorf("run(explain) = %d, %s without a token, want 401 and what to do", code, stderr)
 	}
 	if code, stdout, stderr := ran(append(args, "--admin-token-file", file), nil); code != exitOK || !strings.Contains(stdout, "api") {

@@ -123,7 +123,7 @@ func readReport(addr string, resp *http.Response) (report Report, err error) {
 	case http.StatusBadRequest:
 		return report, requestError("%s", why)
 	default:
-		return report, fmt.Errorf("ask %s: it answers %d %s; is this the admin address of extauthz serve?", addr, resp.StatusCode, why)
+		return report, fmt.Errorf("ask %s: it answers %d: %s; is this the admin address of extauthz serve?", addr, resp.StatusCode, why)
 	}
 	if err = json.Unmarshal(text, &report); err != nil {
 		return report, fmt.Errorf("read the answer of %s: %w", addr, err)
