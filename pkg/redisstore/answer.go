@@ -20,11 +20,17 @@ const (
 
 // isStale says that r is the answer of a script that did nothing, because the
 // running period of a calendar was another.
-func (c *call) isStale(r reply) bool { return c.sets.calendars && len(r.numbers) == 1 }
+func (c *call) isStale(r reply) bool { return c.sets.calendars && len(r.numbers) == 1 && r.dated() }
+
+// dated says that r begins with a time: the scripts count in whole numbers
+// below 2^53. Who looked for a calendar's period at another would not end.
+func (r reply) dated() bool {
+	return len(r.numbers) > 0 && r.numbers[0] >= 0 && r.numbers[0] < 1<<53
+}
 
 // read sets the results from the script's reply, and tells of the buckets.
 func (c *call) read(r reply, seen func(string, bucket.Bucket)) error {
-	if len(r.numbers) == 0 {
+	if !r.dated() {
 		return errReply
 	}
 	c.now, c.stored = r.numbers[0], r.texts
