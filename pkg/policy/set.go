@@ -21,7 +21,7 @@ type Set struct {
 }
 
 // NewSet makes a Set, or says all that is wrong. The faults' File is that of
-// the policy at fault.
+// the policy at fault. With a Set there is a warning at most.
 func NewSet(o SetOptions) (*Set, []Fault) {
 	s := &Set{policies: slices.Clone(o.Policies), byDomain: make(map[string]*Policy)}
 	var faults []Fault
@@ -36,17 +36,33 @@ func NewSet(o SetOptions) (*Set, []Fault) {
 		}
 		s.byDomain[p.Domain] = p
 	}
-	s.standard = s.only()
-	if o.Default != "" {
+	answering := s.answering()
+	switch {
+	case o.Default != "":
 		s.standard = s.byDomain[o.Default]
 		if s.standard == nil {
 			faults = append(faults, Fault{Path: "--domain", Found: quote(o.Default), Want: "the domain of a policy file"})
 		}
+	case len(answering) == 1:
+		s.standard = answering[0]
 	}
-	if len(faults) > 0 {
+	switch {
+	case len(faults) > 0:
 		return nil, faults
+	case s.standard == nil && len(answering) > 1:
+		return s, []Fault{undecided(answering)}
 	}
 	return s, nil
+}
+
+// undecided warns that requests which name no domain have none.
+func undecided(answering []*Policy) Fault {
+	first, second := answering[0], answering[1]
+	return Fault{
+		Path:  "--domain",
+		Found: "nothing, and rules for requests in " + quote(first.Domain) + " (" + fileName(first) + ") and " + quote(second.Domain) + " (" + fileName(second) + ")",
+		Want:  "the domain of requests that name none: without it they are allowed", Do: "or have every route name its domain in context_extensions", Warning: true,
+	}
 }
 
 func fileName(p *Policy) string {
@@ -56,19 +72,15 @@ func fileName(p *Policy) string {
 	return p.File
 }
 
-// only returns the policy that has rules for requests, if there is just one.
-func (s *Set) only() *Policy {
-	var only *Policy
+// answering returns the policies that have rules for requests.
+func (s *Set) answering() []*Policy {
+	var all []*Policy
 	for _, p := range s.policies {
-		if !p.answers {
-			continue
+		if p.answers {
+			all = append(all, p)
 		}
-		if only != nil {
-			return nil
-		}
-		only = p
 	}
-	return only
+	return all
 }
 
 // Domain returns the policy of a domain, nil for an unknown one.

@@ -23,21 +23,22 @@ func TestSet(t *testing.T) {
 		standard string
 		domain   string
 		want     *policy.Policy
+		warned   bool // that requests which name no domain have none
 	}{
-		{"the only one", []*policy.Policy{web}, "", "", web},
-		{"the only one with such rules", []*policy.Policy{rls, web}, "", "", web},
-		{"two", []*policy.Policy{web, app}, "", "", nil},
-		{"two and a default", []*policy.Policy{web, app}, "app", "", app},
-		{"the route's word", []*policy.Policy{web, app}, "app", "web", web},
-		{"the route's word without a default", []*policy.Policy{web, app}, "", "web", web},
-		{"unknown", []*policy.Policy{web}, "web", "x", nil},
-		{"descriptors alone", []*policy.Policy{rls}, "", "", nil},
-		{"descriptors by default", []*policy.Policy{rls, web}, "rls", "", rls},
-		{"none", nil, "", "", nil},
+		{"the only one", []*policy.Policy{web}, "", "", web, false},
+		{"the only one with such rules", []*policy.Policy{rls, web}, "", "", web, false},
+		{"two", []*policy.Policy{web, app}, "", "", nil, true},
+		{"two and a default", []*policy.Policy{web, app}, "app", "", app, false},
+		{"the route's word", []*policy.Policy{web, app}, "app", "web", web, false},
+		{"the route's word without a default", []*policy.Policy{web, app}, "", "web", web, true},
+		{"unknown", []*policy.Policy{web}, "web", "x", nil, false},
+		{"descriptors alone", []*policy.Policy{rls}, "", "", nil, false},
+		{"descriptors by default", []*policy.Policy{rls, web}, "rls", "", rls, false},
+		{"none", nil, "", "", nil, false},
 	} {
 		set, faults := policy.NewSet(policy.SetOptions{Policies: test.policies, Default: test.standard})
-		if len(faults) > 0 {
-			t.Errorf("%s: NewSet = %+v, want no faults", test.name, faults)
+		if warned := len(faults) == 1 && faults[0].Warning && faults[0].Path == "--domain"; warned != test.warned || len(faults) > 1 {
+			t.Errorf("%s: NewSet = %+v, want a warning of --domain: %v", test.name, faults, test.warned)
 			continue
 		}
 		if got := set.ForRequests(test.domain); got != test.want {

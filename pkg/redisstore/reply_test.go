@@ -20,7 +20,10 @@ func FuzzReply(f *testing.F) {
 	for _, list := range [][]any{
 		{},
 		{now},
-		{int64(1) << 62}, {int64(1)<<53 - 1}, {int64(1) << 53}, {int64(-1)},
+		{int64(1) << 62},
+		{int64(1)<<53 - 1},
+		{int64(1) << 53},
+		{int64(-1)},
 		{now, int64(1), int64(1)},
 		{now, "text", nil},
 		usualReply(now), usualReply(-now), usualReply(1 << 62),
