@@ -186,10 +186,14 @@ func (s *Server) drain() {
 	s.stopServing()
 	time.Sleep(s.opts.DrainDelay)
 	s.end()
+	told := make(chan struct{})
 	late := time.AfterFunc(s.opts.DrainTime, func() {
+		defer close(told)
 		s.opts.Log.Warn("requests are still under way after the drain time, ending them")
 		s.grpc.Stop()
 	})
-	defer late.Stop()
 	s.grpc.GracefulStop()
+	if !late.Stop() {
+		<-told // nothing is logged once Run has returned
+	}
 }
