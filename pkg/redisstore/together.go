@@ -115,16 +115,17 @@ func (c *call) readTogether(i int, reply *numbers, times int, seen func(string, 
 	}
 	part, g := last, a.group
 	part[0].Spent -= made * a.cost
+	var b bucket.Bucket
 	for n := range int64(times) {
 		if n < made {
 			part[0].Spent += a.cost
 		}
-		b := bucket.FromParts(ls, time.UnixMicro(c.now), part[:])
+		b = bucket.FromParts(ls, time.UnixMicro(c.now), part[:])
 		c.groups[g].results[a.charge] = b.Result(ls, a.cost, n < made)
 		g = c.next[g]
 	}
 	if seen != nil && c.keys.last[a.key-1] == i {
-		seen(c.groups[a.group].charges[a.charge].Key, bucket.FromParts(ls, time.UnixMicro(c.now), last[:]))
+		seen(c.groups[a.group].charges[a.charge].Key, b) // as the last of them left it
 	}
 	return true
 }
