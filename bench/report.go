@@ -132,7 +132,7 @@ run (` + "`make bench`" + ` with its own rounds); edit [bench/](../bench) instea
 
 What counts is the share of a floor: a bare gRPC server in Go that decodes the same request and answers at once. It is asked right before each
 work, in the same run, on the same machine (%d cores, shared by the callers, the servers, Redis, and whatever else ran), by %d callers on %d connections;
-%d rounds of %s each, of which a cell has the median, and in brackets the least and the most.
+%d rounds of %s each, of which a cell has the median, and in brackets the least and the most. The callers read of an answer only what was decided.
 
 "Share" is of the base's requests a second; the base is the floor, or, in a line with "over", the same work with the smaller number. "By CPU" is the
 share that the CPU time of callers and servers together says, which other work on the machine disturbs less. "CPU a request" is that of the limiter's

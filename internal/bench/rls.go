@@ -7,6 +7,7 @@ import (
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // RLS asks as Envoy's rate limit filter does. In values, {key} stands for the
@@ -45,13 +46,12 @@ func (r *rls) name() string { return "rls" }
 func (r *rls) dial(t Target) ([]asker, func() error, error) { return dialGRPC(t, r.over) }
 
 func (r *rls) over(conn grpc.ClientConnInterface) asker {
-	client := rlsv3.NewRateLimitServiceClient(conn)
 	return func(ctx context.Context, d Draw) (Answer, error) {
-		resp, err := client.ShouldRateLimit(ctx, r.request(d))
-		if err != nil {
+		found := verdict{path: []protowire.Number{1}} // overall_code
+		if err := conn.Invoke(ctx, rlsv3.RateLimitService_ShouldRateLimit_FullMethodName, r.request(d), &found, readVerdict); err != nil {
 			return "", err
 		}
-		switch resp.GetOverallCode() {
+		switch rlsv3.RateLimitResponse_Code(found.value) {
 		case rlsv3.RateLimitResponse_OK:
 			return OK, nil
 		case rlsv3.RateLimitResponse_OVER_LIMIT:
