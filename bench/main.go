@@ -86,7 +86,7 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.envoy, "envoy", os.Getenv("ENVOY"), "an Envoy binary; without one the ways through Envoy are left out")
 	flags.StringVar(&o.redis, "redis", "", "a redis-server or valkey-server binary; without one the Redis store is left out")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
-	flags.StringVar(&o.write, "write", "", "write the results as Markdown into this file too")
+	flags.StringVar(&o.write, "write", "", "write the results as Markdown into this file too, and a drawing of them beside it")
 	flags.StringVar(&o.floor, "floor", "", "internal: be the bare server on this address")
 	flags.StringVar(&o.charge, "charge", "", "internal: with -floor, take from a bucket in the Redis on this address in each request")
 	flags.StringVar(&o.policy, "policy", "", "internal: be a server with -loaded buckets and this policy instead")
@@ -124,7 +124,7 @@ type found struct {
 
 func (f found) report(w io.Writer, o options) error {
 	if o.write != "" {
-		if err := os.WriteFile(o.write, []byte(f.markdown(o)), 0o644); err != nil { //nolint:gosec // it is to be read by everybody
+		if err := f.write(o); err != nil {
 			return err
 		}
 	}
@@ -132,4 +132,14 @@ func (f found) report(w io.Writer, o options) error {
 		return json.NewEncoder(w).Encode(f)
 	}
 	return f.text(w)
+}
+
+// write writes the page and the drawing beside it.
+func (f found) write(o options) error {
+	for name, text := range map[string]string{o.write: f.markdown(o), drawnBeside(o.write): f.drawing()} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // it is to be read by everybody
+			return err
+		}
+	}
+	return nil
 }

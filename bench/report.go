@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -112,7 +113,8 @@ func (f found) text(w io.Writer) error {
 
 func (f found) markdown(o options) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, head, o.rounds, o.time, runtime.NumCPU(), o.callers, o.conns, o.rounds, o.time)
+	drawing := filepath.Base(drawnBeside(o.write))
+	fmt.Fprintf(&b, head, o.rounds, o.time, drawing, runtime.NumCPU(), o.callers, o.conns, o.rounds, o.time)
 	for _, table := range f.tables() {
 		for i, cells := range table {
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
@@ -129,6 +131,8 @@ const head = `# Performance
 
 Written by ` + "`go run ./bench -redis \"$(command -v redis-server)\" -rounds %d -time %s -write docs/performance.md`" + `, which measures all of it in one
 run (` + "`make bench`" + ` with its own rounds); edit [bench/](../bench) instead.
+
+![the share of the base of each work, beside its goal](%s)
 
 What counts is the share of a floor: a bare gRPC server in Go that decodes the same request and answers at once. It is asked right before each
 work, in the same run, on the same machine (%d cores, shared by the callers, the servers, Redis, and whatever else ran), by %d callers on %d connections;
