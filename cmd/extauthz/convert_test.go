@@ -41,8 +41,9 @@ rules:
 	}
 }
 
-// Files of one domain are refused, unless they shall be merged.
-func TestValidateMergesDomains(t *testing.T) {
+// Files of one domain are refused, unless they shall be merged: all commands
+// read them in one way.
+func TestMergeDomains(t *testing.T) {
 	t.Parallel()
 	dir := runtimeFolder(t, t.TempDir(), map[string]string{
 		"a.yaml": limitFile("mesh", "1"), "b.yaml": "domain: mesh\ndescriptors: [{key: b, rate_limit: {unit: day, requests_per_unit: 2}}]\n",
@@ -54,6 +55,8 @@ func TestValidateMergesDomains(t *testing.T) {
 	}{
 		{[]string{"validate", dir}, exitFailed, "have domains merged"},
 		{[]string{"validate", "--merge-domains", dir}, exitOK, "ok: 2 rules in 1 file"},
+		{[]string{"explain", "--policy", dir, "--descriptor", "b=x"}, exitFailed, "have domains merged"},
+		{[]string{"explain", "--merge-domains", "--policy", dir, "--descriptor", "b=x"}, exitOK, "domain mesh"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), test.args, nil, &out, &out); code != test.code || !strings.Contains(out.String(), test.part) {

@@ -50,7 +50,7 @@ its admin address.`,
 // explainSettings are the settings of serve that change an explanation. The
 // others are read all the same, since a settings file may have them.
 var explainSettings = []string{
-	"config", "policy", "domain", "redis-url", "redis-password-file", "store-deadline", "key-prefix", "hash-key-file",
+	"config", "policy", "domain", "merge-domains", "redis-url", "redis-password-file", "store-deadline", "key-prefix", "hash-key-file",
 	"admin-token-file",
 }
 
@@ -126,7 +126,7 @@ func explainHere(cmd *cobra.Command, environ []string, r explain.Request) (expla
 	if err != nil {
 		return explain.Report{}, err
 	}
-	set, found := policyfile.Load(policyfile.Options{Paths: settings.Policy, Default: settings.Domain, HashKey: settings.HashKey})
+	set, found := policyfile.Load(policyOptions(settings))
 	if err := found.Err(); err != nil {
 		return explain.Report{}, fmt.Errorf("the policy cannot be used:\n%w", err)
 	}

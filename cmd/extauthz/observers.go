@@ -29,6 +29,11 @@ func (o observers) use(set *policy.Set) {
 	o.watch.Use(set)
 }
 
+// unwatched tells of a folder whose changes the operating system does not tell.
+func (o observers) unwatched(err error) {
+	o.log.Warn("a folder cannot be watched, so changes in it are looked for", "error", err)
+}
+
 // decided returns what looks at the decisions of a door.
 func (o observers) decided(door telemetry.Door) func(context.Context, limiter.Decision) {
 	count := o.metrics.Observer(door)

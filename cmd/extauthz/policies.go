@@ -20,10 +20,7 @@ type loading struct {
 // start reads the policy for the first time; it must have no faults.
 func (l loading) start() (*server.Policies, error) {
 	policies, err := server.NewPolicies(server.PoliciesOptions{
-		Paths: l.settings.Policy, Load: l.load, Reloaded: l.reloaded,
-		Unwatched: func(err error) {
-			l.log.Warn("a folder cannot be watched, so changes in it are looked for", "error", err)
-		},
+		Paths: l.settings.Policy, Load: l.load, Reloaded: l.reloaded, Unwatched: l.unwatched,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the policy cannot be used:\n%w", err)
@@ -33,9 +30,7 @@ func (l loading) start() (*server.Policies, error) {
 }
 
 func (l loading) load() (*policy.Set, error) {
-	set, faults := policyfile.Load(policyfile.Options{
-		Paths: l.settings.Policy, Default: l.settings.Domain, HashKey: l.settings.HashKey, Merge: l.settings.MergeDomains,
-	})
+	set, faults := policyfile.Load(policyOptions(l.settings))
 	for _, f := range faults.Warnings() {
 		l.log.Warn("the policy has a doubtful place", "fault", f.String())
 	}
@@ -44,6 +39,11 @@ func (l loading) load() (*policy.Set, error) {
 		l.use(set) // before a decision is made by them
 	}
 	return set, err
+}
+
+// policyOptions are what settings say of the policy.
+func policyOptions(s config.Settings) policyfile.Options {
+	return policyfile.Options{Paths: s.Policy, Default: s.Domain, HashKey: s.HashKey, Merge: s.MergeDomains}
 }
 
 // reloaded tells what became of reading the policy.

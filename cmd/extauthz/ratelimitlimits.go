@@ -27,9 +27,7 @@ func newLimits(s ratelimit.Settings, stats *ratelimit.Stats, seen observers) (li
 	}
 	files, err := server.NewPolicies(server.PoliciesOptions{
 		Paths: []string{s.Folder()}, Files: func() []string { return policyfile.Files(r.options()) }, Load: r.load,
-		Unwatched: func(err error) {
-			seen.log.Warn("a folder cannot be watched, so changes in it are looked for", "error", err)
-		},
+		Unwatched: seen.unwatched,
 	})
 	if err != nil {
 		return limits{}, fmt.Errorf("read %s: %w", s.Folder(), err)
