@@ -1,8 +1,9 @@
 package main
 
 import (
-	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -27,7 +28,7 @@ bash-completion.`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || completion[args[0]] == nil {
-				return usageError{errors.New("want one shell: bash, zsh or fish")}
+				return usageError{fmt.Errorf("found %q, want one shell: bash, zsh or fish", strings.Join(args, " "))}
 			}
 			return completion[args[0]](cmd.Root(), cmd.OutOrStdout())
 		},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -25,7 +24,7 @@ the file has faults.`,
   extauthz validate policy.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{errors.New("want one file")}
+				return usageError{fmt.Errorf("found %d arguments, want one file of envoyproxy/ratelimit", len(args))}
 			}
 			return convert(cmd, args[0])
 		},
@@ -47,6 +46,8 @@ func convert(cmd *cobra.Command, name string) error {
 	for _, n := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), n)
 	}
-	fmt.Fprint(cmd.OutOrStdout(), text)
+	if _, err := fmt.Fprint(cmd.OutOrStdout(), text); err != nil {
+		return fmt.Errorf("write the policy: %w", err)
+	}
 	return nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,11 +35,31 @@ rules:
 	if code != exitOK || out.String() != want || errs.String() != "q: quota_mode: our rules deny each by itself\n" {
 		t.Errorf("convert = %d\n%s\n%s, want %d\n%s", code, &out, &errs, exitOK, want)
 	}
-	for _, args := range [][]string{{"convert"}, {"convert", "a", "b"}, {"convert", filepath.Join(t.TempDir(), "none")}} {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"convert"}, "found 0 arguments, want one file"},
+		{[]string{"convert", "a", "b"}, "found 2 arguments, want one file"},
+		{[]string{"convert", filepath.Join(t.TempDir(), "none")}, "no such file"},
+	} {
 		errs.Reset()
-		if code := run(t.Context(), args, nil, &out, &errs); code == exitOK || !strings.Contains(errs.String(), "extauthz: ") {
-			t.Errorf("%v = %d, %s, want a failure", args, code, &errs)
+		if code := run(t.Context(), tt.args, nil, &out, &errs); code == exitOK || !strings.Contains(errs.String(), tt.want) {
+			t.Errorf("%v = %d, %s, want a failure with %q", tt.args, code, &errs, tt.want)
 		}
+	}
+}
+
+// A policy that could not be written must not look as if it had been.
+func TestConvertWriteFails(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "mesh.yaml")
+	writeFile(t, name, limitFile("mesh", "1"))
+	out, in := io.Pipe()
+	out.CloseWithError(errors.New("the disk is full"))
+	var errs bytes.Buffer
+	if code := run(t.Context(), []string{"convert", name}, nil, in, &errs); code != exitFailed || !strings.Contains(errs.String(), "the disk is full") {
+		t.Errorf("convert to a full disk = %d, %s, want %d and why", code, &errs, exitFailed)
 	}
 }
 
