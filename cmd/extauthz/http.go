@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/sluice-mesh/sluice/internal/config"
 	"github.com/sluice-mesh/sluice/internal/server"
@@ -26,6 +28,12 @@ func newHTTPCheck(settings config.Settings, policies *server.Policies, s *stores
 		return nil, fmt.Errorf("make the HTTP door: %w", err)
 	}
 	return h, nil
+}
+
+// telling is a port beside the doors. It has gone on while they drained, and
+// ends soon after.
+func telling(h http.Handler, metrics *telemetry.Metrics, log *slog.Logger) server.HTTPOptions {
+	return server.HTTPOptions{Handler: h, DrainTime: time.Second, Log: log, Panicked: metrics.Panicked}
 }
 
 func (p parts) httpOptions() server.HTTPOptions {

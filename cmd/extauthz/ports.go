@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 
 	"github.com/sluice-mesh/sluice/internal/config"
 	"github.com/sluice-mesh/sluice/internal/server"
@@ -66,6 +69,32 @@ func address(l net.Listener) string {
 		return "off"
 	}
 	return l.Addr().String()
+}
+
+// sides are all that runs: the doors, and beside them what goes on while they
+// drain, and tells how that goes.
+type sides struct {
+	doors, beside running
+	hangups       <-chan os.Signal // each has the policy read again
+}
+
+// serveUntil runs what begin starts until ctx ends or a port fails. begin is
+// given a context that ends then, for the doors, and one that ends after them.
+func serveUntil(ctx context.Context, begin func(ctx, after context.Context, s *sides)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	after, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+
+	s := &sides{doors: running{stop: stop}, beside: running{stop: stop}, hangups: hangups}
+	begin(ctx, after, s)
+	err := s.doors.ended()
+	stop()
+	end()
+	return errors.Join(err, s.beside.ended())
 }
 
 // running are ports that serve side by side. One that fails stops all.

@@ -7,10 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -184,38 +180,24 @@ func (r *ratelimitServer) listen() error {
 	return nil
 }
 
-// serve runs the ports until ctx ends or one fails. Those that tell how it is
-// go on while the others drain.
+// serve runs the ports until ctx ends or one fails.
 func (r *ratelimitServer) serve(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	after, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
-
-	doors, beside := running{stop: stop}, running{stop: stop}
-	plain := func(h http.Handler) func(net.Listener) error {
-		return func(l net.Listener) error {
-			return server.ServeHTTP(after, l, server.HTTPOptions{Handler: h, DrainTime: time.Second, Log: r.log, Panicked: r.seen.metrics.Panicked})
+	return serveUntil(ctx, func(ctx, after context.Context, s *sides) {
+		plain := func(h http.Handler) func(net.Listener) error {
+			return func(l net.Listener) error { return server.ServeHTTP(after, l, telling(h, r.seen.metrics, r.log)) }
 		}
-	}
-	beside.run(r.ports.admin, plain(r.debug()))
-	beside.run(r.ports.http, plain(r.http(ctx)))
-	beside.run(r.scrape, plain(r.metrics()))
-	beside.wait.Go(func() { r.limits.run(ctx, hangups) })
-	if r.sender != nil {
-		beside.wait.Go(func() { r.sender.Run(after) })
-	}
-	r.tls.follow(ctx, &beside.wait)
-	r.log.Info("ready", "grpc", address(r.ports.grpc), "http", address(r.ports.http), "debug", address(r.ports.admin),
-		"prometheus", address(r.scrape), "store", r.settings.Store, "version", thisBuild().version)
-	doors.run(r.ports.grpc, func(l net.Listener) error { return r.newServer(ctx).Run(ctx, l) })
-	err := doors.ended()
-	stop()
-	end()
-	return errors.Join(err, beside.ended())
+		s.beside.run(r.ports.admin, plain(r.debug()))
+		s.beside.run(r.ports.http, plain(r.http(ctx)))
+		s.beside.run(r.scrape, plain(r.metrics()))
+		s.beside.wait.Go(func() { r.limits.run(ctx, s.hangups) })
+		if r.sender != nil {
+			s.beside.wait.Go(func() { r.sender.Run(after) })
+		}
+		r.tls.follow(ctx, &s.beside.wait)
+		r.log.Info("ready", "grpc", address(r.ports.grpc), "http", address(r.ports.http), "debug", address(r.ports.admin),
+			"prometheus", address(r.scrape), "store", r.settings.Store, "version", thisBuild().version)
+		s.doors.run(r.ports.grpc, func(l net.Listener) error { return r.newServer(ctx).Run(ctx, l) })
+	})
 }
 
 // healthName is what envoyproxy/ratelimit's health is asked for by.

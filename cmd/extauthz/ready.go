@@ -16,17 +16,18 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
-// admin returns what the admin port shows, while ctx has not ended.
-func (p parts) admin(ctx context.Context) admin.Options {
+// adminOptions are what the admin port serves, while ctx has not ended.
+func (p parts) adminOptions(ctx context.Context) server.HTTPOptions {
 	o := admin.Options{
 		Metrics: p.metrics.Handler(), Explain: explain.Handler(p.explain), Hosts: p.settings.AdminHosts, Pprof: p.settings.Pprof,
 		Ready: func(asked context.Context) admin.Readiness { return p.ready(asked, ctx.Err() != nil) },
-		TLS:   p.tls.admin.config(), ErrorLog: server.ErrorLog(p.tls.admin.refused(), p.log),
 	}
 	if p.settings.AdminTokenFile != "" {
 		o.Token = p.settings.AdminToken
 	}
-	return o
+	s := telling(admin.Handler(o), p.metrics, p.log)
+	s.MaxHeaderSize, s.TLS, s.Refused = 16<<10, p.tls.admin.config(), p.tls.admin.refused()
+	return s
 }
 
 // ready says whether requests may be sent here. With a policy in use they may,

@@ -7,13 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluice-mesh/sluice/internal/admin"
 	"github.com/sluice-mesh/sluice/internal/config"
 	"github.com/sluice-mesh/sluice/internal/server"
 	"github.com/sluice-mesh/sluice/internal/telemetry"
@@ -102,31 +98,19 @@ type parts struct {
 	log      *slog.Logger
 }
 
-// serveAll runs the ports and the reload until ctx ends or a port fails. The
-// admin port goes on while the others drain.
+// serveAll runs the ports and the reload until ctx ends or a port fails.
 func serveAll(ctx context.Context, p parts) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	after, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
-
-	doors := running{stop: stop}
-	beside := running{stop: stop}
-	beside.run(p.ports.admin, func(l net.Listener) error { return admin.Serve(after, l, p.admin(ctx)) })
-	beside.wait.Go(func() { p.policies.Run(ctx, hangups) })
-	p.tls.follow(ctx, &beside.wait)
-	grpc := p.newServer(ctx)
-	beside.wait.Go(func() { p.followHealth(ctx, grpc) })
-	p.logReady()
-	doors.run(p.ports.http, func(l net.Listener) error { return server.ServeHTTP(ctx, l, p.httpOptions()) })
-	doors.run(p.ports.grpc, func(l net.Listener) error { return grpc.Run(ctx, l) })
-	err := doors.ended()
-	stop()
-	end()
-	if err = errors.Join(err, beside.ended()); err == nil {
+	err := serveUntil(ctx, func(ctx, after context.Context, s *sides) {
+		s.beside.run(p.ports.admin, func(l net.Listener) error { return server.ServeHTTP(after, l, p.adminOptions(ctx)) })
+		s.beside.wait.Go(func() { p.policies.Run(ctx, s.hangups) })
+		p.tls.follow(ctx, &s.beside.wait)
+		grpc := p.newServer(ctx)
+		s.beside.wait.Go(func() { p.followHealth(ctx, grpc) })
+		p.logReady()
+		s.doors.run(p.ports.http, func(l net.Listener) error { return server.ServeHTTP(ctx, l, p.httpOptions()) })
+		s.doors.run(p.ports.grpc, func(l net.Listener) error { return grpc.Run(ctx, l) })
+	})
+	if err == nil {
 		p.log.Info("stopped")
 	}
 	return err

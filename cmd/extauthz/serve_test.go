@@ -129,6 +129,27 @@ func TestServeHealthAndReflection(t *testing.T) {
 	}
 }
 
+// Who asks the admin port has no use for large headers.
+func TestAdminHeaderLimit(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--policy", policyFile(t, limited(2)))
+	for size, want := range map[int]int{8 << 10: http.StatusOK, 64 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.admin+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Large", strings.Repeat("x", size))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("GET /healthz with %d bytes of headers = %d, want %d", size, resp.StatusCode, want)
+		}
+	}
+}
+
 func TestServeOnSockets(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "x") // t.TempDir is too long a path for a socket

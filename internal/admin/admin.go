@@ -1,25 +1,20 @@
-// Package admin is the port for those who run the program: whether it lives,
-// whether it is ready, its metrics and its profiles. It is not for clients, and
-// listens on loopback unless told otherwise.
+// Package admin is what the port answers that is for those who run the program:
+// whether it lives, whether it is ready, its metrics and its profiles. It is not
+// for clients.
 //
-// It knows nothing of what it shows: health and metrics are handed to it.
+// It knows nothing of what it shows: health and metrics are handed to it. Nor
+// does it listen: who serves it does.
 package admin
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"log" //nolint:depguard // net/http wants a Logger of it
-	"net"
 	"net/http"
 	"net/http/pprof"
-	"time"
 )
 
-// Options are what a Server is made of. Ready and Metrics are required.
+// Options are what a Handler is made of. Ready and Metrics are required.
 type Options struct {
 	// Ready is asked at each request of /readyz.
 	Ready   func(context.Context) Readiness
@@ -36,11 +31,6 @@ type Options struct {
 	// it is nil nothing must be, and nothing here changes anything.
 	Token func() ([]byte, error)
 	Pprof bool // serve profiles
-	// TLS is how connections are encrypted; nil leaves them in plain text.
-	TLS *tls.Config
-	// ErrorLog gets net/http's own lines, which repeat what clients wrote; nil
-	// is nowhere.
-	ErrorLog *log.Logger
 }
 
 // Readiness says whether requests may be sent here, and of what is looked at
@@ -104,55 +94,4 @@ func ready(w http.ResponseWriter, r Readiness) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(r) // who asked may be gone
-}
-
-// Serve serves l until ctx ends, and closes it. The error is nil then.
-func Serve(ctx context.Context, l net.Listener, o Options) error {
-	s := newServer(o)
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		stopServer(s)
-	})
-	err := serve(s, l)
-	if errors.Is(err, http.ErrServerClosed) {
-		<-stopped
-		return nil
-	}
-	stop()
-	return fmt.Errorf("serve the admin port on %s: %w", l.Addr(), err)
-}
-
-func serve(s *http.Server, l net.Listener) error {
-	if s.TLSConfig == nil {
-		return s.Serve(l)
-	}
-	return s.ServeTLS(l, "", "")
-}
-
-func newServer(o Options) *http.Server {
-	s := &http.Server{
-		Handler:           Handler(o),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		// A CPU profile takes as long as its seconds parameter says.
-		WriteTimeout:   2 * time.Minute,
-		IdleTimeout:    time.Minute,
-		MaxHeaderBytes: 16 << 10,
-		TLSConfig:      o.TLS,
-		ErrorLog:       o.ErrorLog,
-	}
-	if s.ErrorLog == nil {
-		s.ErrorLog = log.New(io.Discard, "", 0)
-	}
-	return s
-}
-
-// stopServer gives answers under way a moment.
-func stopServer(s *http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if s.Shutdown(ctx) != nil {
-		_ = s.Close() // nobody waits for what is cut off
-	}
 }

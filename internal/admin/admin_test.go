@@ -4,13 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -64,46 +61,6 @@ func TestReady(t *testing.T) {
 		if diff := cmp.Diff(want, got); err != nil || w.Code != status || diff != "" {
 			t.Errorf("GET /readyz = %d, error %v, want %d (-want +got):\n%s", w.Code, err, status, diff)
 		}
-	}
-}
-
-func TestServe(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- admin.Serve(ctx, l, options(admin.Readiness{})) }()
-	resp, err := http.Get("http://" + l.Addr().String() + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "ok\n" {
-		t.Errorf("GET /healthz = %q, %v, want ok", body, err)
-	}
-	resp.Body.Close()
-	cancel()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Errorf("Serve = %v after its context ended, want nil", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("Serve goes on 20s after its context ended, want its end")
-	}
-}
-
-func TestServeFails(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	if err := admin.Serve(t.Context(), l, options(admin.Readiness{})); err == nil {
-		t.Error("Serve(a closed listener) = nil, want an error")
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
-	"log" //nolint:depguard // net/http wants a Logger of it; this one is read, not written
-	"log/slog"
 	"net"
 	"strings"
 
@@ -62,26 +60,14 @@ func (c counted) Clone() credentials.TransportCredentials {
 	return counted{c.TransportCredentials.Clone(), c.refused}
 }
 
-// ErrorLog returns what net/http is to log to. Its lines repeat what clients
-// wrote, so none is passed on: refused is told of a TLS handshake that failed,
-// and l, unless it is nil, of a handler that panicked.
-func ErrorLog(refused func(reason string), l *slog.Logger) *log.Logger {
-	return log.New(errorLog{refused, l}, "", 0)
-}
+// An errorLog is what net/http logs to. Its lines repeat what clients wrote, so
+// none is passed on: it is told of a TLS handshake that failed.
+type errorLog func(reason string)
 
-type errorLog struct {
-	refused func(reason string)
-	log     *slog.Logger
-}
-
-// Write reads one line, or a panic with its stack.
-func (e errorLog) Write(line []byte) (int, error) {
-	switch {
-	case bytes.Contains(line, []byte("TLS handshake error")):
-		e.refused(refusal(string(line)))
-	case bytes.Contains(line, []byte("panic serving")) && e.log != nil:
-		_, stack, _ := bytes.Cut(line, []byte("\n"))
-		e.log.Error("a handler panicked", slog.String("stack", string(stack)))
+// Write reads one line.
+func (refused errorLog) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("TLS handshake error")) {
+		refused(refusal(string(line)))
 	}
 	return len(line), nil
 }

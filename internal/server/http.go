@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log" //nolint:depguard // net/http wants a Logger of it; this one is read, not written
 	"log/slog"
 	"net"
 	"net/http"
@@ -26,7 +27,8 @@ type HTTPOptions struct {
 }
 
 // ServeHTTP serves l until ctx ends, and then lets requests under way end. It
-// closes l. The error is nil after that, also if it took too long.
+// closes l. The error is nil after that, also if it took too long. A handler
+// that wants more than ten seconds asks for them, as those of pprof do.
 func ServeHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -37,6 +39,7 @@ func ServeHTTP(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
+	o.Log = o.Log.With("addr", l.Addr().String())
 	s := o.server()
 	failed := make(chan error, 1)
 	go func() { failed <- o.serve(s, l) }()
@@ -79,7 +82,7 @@ func (o HTTPOptions) server() *http.Server {
 		IdleTimeout:                  httpIdleTime,
 		MaxHeaderBytes:               o.MaxHeaderSize,
 		TLSConfig:                    o.TLS,
-		ErrorLog:                     ErrorLog(o.Refused, nil), // panics are told by guarded
+		ErrorLog:                     log.New(errorLog(o.Refused), "", 0),
 	}
 }
 
@@ -89,8 +92,7 @@ func (o HTTPOptions) guarded() http.Handler {
 		defer func() {
 			if p := recover(); p != nil {
 				o.Panicked()
-				o.Log.Error("a handler panicked", slog.String("method", "HTTP check"),
-					slog.String("panic", withoutData(p)), slog.String("stack", string(debug.Stack())))
+				o.Log.Error("a handler panicked", slog.String("panic", withoutData(p)), slog.String("stack", string(debug.Stack())))
 				http.Error(w, "internal error", http.StatusInternalServerError)
 			}
 		}()
@@ -103,7 +105,7 @@ func (o HTTPOptions) drain(s *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.DrainTime)
 	defer cancel()
 	if s.Shutdown(ctx) != nil {
-		o.Log.Warn("checks over HTTP are still under way after the drain time, ending them")
+		o.Log.Warn("requests over HTTP are still under way after the drain time, ending them")
 		_ = s.Close() // nobody waits for what is cut off
 	}
 }

@@ -111,8 +111,8 @@ func TestServeHTTPCatchesPanics(t *testing.T) {
 	if err != nil || status != http.StatusInternalServerError || panics.Load() != 1 {
 		t.Errorf("a panic = %d, %v, counted %d, want 500, nil, 1", status, err, panics.Load())
 	}
-	if err := end(); err != nil || !strings.Contains(log.String(), "a handler panicked") || strings.Contains(log.String(), "secret") {
-		t.Errorf("ServeHTTP = %v, logs %q, want the panic without its text", err, log.String())
+	if err := end(); err != nil || !strings.Contains(log.String(), `msg="a handler panicked" addr=127.0.0.1:`) || strings.Contains(log.String(), "secret") {
+		t.Errorf("ServeHTTP = %v, logs %q, want the panic, at its address, without its text", err, log.String())
 	}
 }
 
