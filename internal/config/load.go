@@ -123,7 +123,7 @@ func (l *loader) file(variables map[string]any) error {
 			key = strings.ReplaceAll(key, keyDelimiter, ".")
 			faults = append(faults, Fault{
 				Setting: key, From: name, Found: "a key that is no setting",
-				Want: "one of " + strings.Join(l.names(), ", ") + didYouMean(key, l.names(), nil),
+				Want: "one of " + strings.Join(l.names(), ", ") + didYouMean(key, l.names(), func(name string) string { return name }),
 			})
 		}
 		l.from[key] = name

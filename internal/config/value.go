@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/sluice-mesh/sluice/internal/spelling"
 )
 
 // decodeValue makes a setting's type of what a file or a variable has: text,
@@ -96,42 +98,12 @@ func wantedForm(name string) string {
 	}
 }
 
-// didYouMean returns a hint at the name that is nearest to key, if one is
-// near.
-func didYouMean(key string, names []string, spell func(string) string) string {
-	best, least := "", 3
-	squeeze := strings.NewReplacer("-", "", "_", "", ".", "")
-	for _, name := range names {
-		if d := distance(squeeze.Replace(key), squeeze.Replace(name)); d < least {
-			best, least = name, d
-		}
-	}
-	if best == "" {
+// didYouMean returns a hint at the name that key is most likely a misspelling
+// of, spelt as key was; "" if there is none.
+func didYouMean(key string, names []string, spelt func(string) string) string {
+	meant := spelling.Nearest(strings.NewReplacer("_", "-", ".", "-").Replace(key), names)
+	if meant == "" {
 		return ""
 	}
-	if spell != nil {
-		best = spell(best)
-	}
-	return "; did you mean " + best + "?"
-}
-
-// distance is how many letters must be put, taken or changed to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return "; did you mean " + spelt(meant) + "?"
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/sluice-mesh/sluice/internal/spelling"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
@@ -151,7 +152,7 @@ func (m form) field(d *decoder, f field, there map[string]bool) {
 // follows from it or hides behind it.
 func (m form) unknown(d *decoder, f field, there map[string]bool) {
 	known := slices.Sorted(maps.Keys(m.fields))
-	meant := nearest(f.name, slices.AppendSeq(slices.Clone(known), maps.Keys(m.later)))
+	meant := spelling.Nearest(f.name, slices.AppendSeq(slices.Clone(known), maps.Keys(m.later)))
 	do := ""
 	if meant != "" {
 		do = fmt.Sprintf("did you mean %q?", meant)

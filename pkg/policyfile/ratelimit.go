@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/sluice-mesh/sluice/internal/spelling"
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
@@ -240,7 +241,7 @@ func parseUnit(s string) (time.Duration, *mismatch) {
 		return per, nil
 	}
 	do := ""
-	if meant := nearest(word, slices.Sorted(maps.Keys(periods))); meant != "" {
+	if meant := spelling.Nearest(word, slices.Sorted(maps.Keys(periods))); meant != "" {
 		do = fmt.Sprintf("did you mean %q?", meant)
 	}
 	return 0, &mismatch{wantUnit, do}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/sluice-mesh/sluice/internal/spelling"
 )
 
 // text reads text that is not empty.
@@ -144,7 +146,7 @@ func choice[T any](into *T, options ...option[T]) reader {
 			}
 		}
 		wrong = &mismatch{want: either(words)}
-		if meant := nearest(s, words); meant != "" {
+		if meant := spelling.Nearest(s, words); meant != "" {
 			wrong.do = fmt.Sprintf("did you mean %q?", meant)
 		}
 		return v, wrong

@@ -1,10 +1,16 @@
-package policyfile
+// Package spelling finds the word that somebody meant who wrote another. It
+// knows nothing of what the words are for.
+package spelling
 
-// nearest returns the word of known that s is most likely a misspelling of,
-// or "".
-func nearest(s string, known []string) string {
+// longest is the most letters of a word that is looked at: nobody writes a
+// longer one.
+const longest = 32
+
+// Nearest returns the word of known that s is most likely a misspelling of, the
+// first of several, or "".
+func Nearest(s string, known []string) string {
 	best, least := "", min(2, len(s)/2)+1
-	if len(s) > 32 {
+	if len(s) > longest {
 		return ""
 	}
 	for _, word := range known {
