@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/sluice-mesh/sluice/internal/spelling"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 
 // Load returns the settings that flags, made by AddFlags and parsed, environ
 // (lines of NAME=value) and the settings file make together, and warnings of
-// what it did not understand, or what does nothing. The error is Faults if a setting cannot be used;
-// else a file could not be read.
+// what it did not understand, or what does nothing. The error is Faults if a
+// setting cannot be used; else a file could not be read.
 func Load(flags *pflag.FlagSet, environ []string) (Settings, []string, error) {
 	l := loader{flags: flags, v: viper.NewWithOptions(viper.KeyDelimiter(keyDelimiter)), from: map[string]string{}}
 	variables := l.variables(environ)
@@ -57,7 +59,7 @@ func (l *loader) variables(environ []string) map[string]any {
 			continue
 		}
 		if !fromKubernetes(rest, value) {
-			l.warnings = append(l.warnings, fmt.Sprintf("variable %s is no setting%s", name, didYouMean(key, l.names(), envName)))
+			l.warnings = append(l.warnings, "variable "+name+" is no setting"+spelling.DidYouMean(strings.ToUpper(name), l.variableNames()))
 		}
 	}
 	return found
@@ -71,6 +73,14 @@ var serviceVariable = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_\w+)?
 func fromKubernetes(rest, value string) bool {
 	url := strings.HasSuffix(rest, "PORT") && strings.Contains(value, "://")
 	return url || serviceVariable.MatchString(rest)
+}
+
+func (l *loader) variableNames() []string {
+	names := l.names()
+	for i, name := range names {
+		names[i] = envName(name)
+	}
+	return names
 }
 
 func envName(key string) string {
@@ -101,6 +111,9 @@ func flagNames(flags *pflag.FlagSet) map[string]*pflag.Flag {
 	return names
 }
 
+// dashed spells a key as settings are: others write names in their own way.
+var dashed = strings.NewReplacer("_", "-", ".", "-")
+
 // file reads the settings file, if there is one.
 func (l *loader) file(variables map[string]any) error {
 	name, _ := variables[fileFlag].(string)
@@ -123,7 +136,7 @@ func (l *loader) file(variables map[string]any) error {
 			key = strings.ReplaceAll(key, keyDelimiter, ".")
 			faults = append(faults, Fault{
 				Setting: key, From: name, Found: "a key that is no setting",
-				Want: "one of " + strings.Join(l.names(), ", ") + didYouMean(key, l.names(), func(name string) string { return name }),
+				Want: "one of " + strings.Join(l.names(), ", ") + spelling.DidYouMean(dashed.Replace(key), l.names()),
 			})
 		}
 		l.from[key] = name

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/sluice-mesh/sluice/internal/spelling"
 )
 
 // decodeValue makes a setting's type of what a file or a variable has: text,
@@ -96,14 +94,4 @@ func wantedForm(name string) string {
 	default:
 		return "text"
 	}
-}
-
-// didYouMean returns a hint at the name that key is most likely a misspelling
-// of, spelt as key was; "" if there is none.
-func didYouMean(key string, names []string, spelt func(string) string) string {
-	meant := spelling.Nearest(strings.NewReplacer("_", "-", ".", "-").Replace(key), names)
-	if meant == "" {
-		return ""
-	}
-	return "; did you mean " + spelt(meant) + "?"
 }

@@ -149,8 +149,8 @@ func TestLoadIgnoresNothing(t *testing.T) {
 func TestLoadNotes(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"REDIS_POOLSIZE=3":               "warning REDIS_POOLSIZE: no such variable is known",
-		"REDIS_PERSECOND_URLS=x":         "warning REDIS_PERSECOND_URLS: no such variable is known; did you mean REDIS_PERSECOND?",
+		"REDIS_POOLSIZE=3":               "warning REDIS_POOLSIZE: no such variable is known; did you mean REDIS_POOL_SIZE?",
+		"REDIS_PERSECOND_URLS=x":         "warning REDIS_PERSECOND_URLS: no such variable is known; did you mean REDIS_PERSECOND_URL?",
 		"TRACING_ENABLED=true":           "warning TRACING_ENABLED: there is no tracing here",
 		"TRACING_ENABLED=false":          "TRACING_ENABLED: it is as if it were not set: there is no tracing here",
 		"OTEL_SERVICE_NAME=x":            "OTEL_SERVICE_NAME: there is no tracing here",

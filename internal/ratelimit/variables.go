@@ -2,13 +2,13 @@ package ratelimit
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluice-mesh/sluice/internal/spelling"
 	"github.com/sluice-mesh/sluice/pkg/policy"
 )
 
@@ -315,9 +315,9 @@ var serviceVariable = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|POR
 
 // strangers notes variables that look like ours and are not known.
 func (l *loader) strangers(environ []string) {
-	known := map[string]bool{}
+	var known []string
 	for _, v := range variables {
-		known[v.name] = true
+		known = append(known, v.name)
 	}
 	for _, line := range environ {
 		name, _, _ := strings.Cut(line, "=")
@@ -325,18 +325,8 @@ func (l *loader) strangers(environ []string) {
 			l.note(name, noTracing)
 		}
 		ours := slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(name, f) })
-		if ours && !known[name] && !serviceVariable.MatchString(name) {
-			l.warning(name, fmt.Sprintf("no such variable is known%s", hint(name, known)))
+		if ours && !slices.Contains(known, name) && !serviceVariable.MatchString(name) {
+			l.warning(name, "no such variable is known"+spelling.DidYouMean(name, known))
 		}
 	}
-}
-
-// hint names a variable that differs in one letter, or only by an ending.
-func hint(name string, known map[string]bool) string {
-	for _, v := range variables {
-		if strings.HasPrefix(v.name, name) || strings.HasPrefix(name, v.name) && known[v.name] {
-			return "; did you mean " + v.name + "?"
-		}
-	}
-	return ""
 }

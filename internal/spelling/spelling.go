@@ -4,7 +4,7 @@ package spelling
 
 // longest is the most letters of a word that is looked at: nobody writes a
 // longer one.
-const longest = 32
+const longest = 64
 
 // Nearest returns the word of known that s is most likely a misspelling of, the
 // first of several, or "".
@@ -19,6 +19,14 @@ func Nearest(s string, known []string) string {
 		}
 	}
 	return best
+}
+
+// DidYouMean is a question after Nearest, to end a message with, or "".
+func DidYouMean(s string, known []string) string {
+	if meant := Nearest(s, known); meant != "" {
+		return "; did you mean " + meant + "?"
+	}
+	return ""
 }
 
 // edits counts the letters to put in, take out, change, or swap with their

@@ -46,8 +46,8 @@ var broughtUnits = map[typev3.RateLimitUnit]time.Duration{
 	typev3.RateLimitUnit_YEAR:   year,
 }
 
-// period returns the period of a limit that comes with a descriptor, 0 for a unit that is not known or a
-// time that cannot be told.
+// period returns the period of a limit that comes with a descriptor, 0 for a
+// unit that is not known or a time that cannot be told.
 func period(o *commonv3.RateLimitDescriptor_RateLimitOverride) time.Duration {
 	unit, n := broughtUnits[o.GetUnit()], time.Duration(max(o.GetUnitMultiplier().GetValue(), 1))
 	if unit > math.MaxInt64/n {
