@@ -12,6 +12,8 @@ import (
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
+
+	"github.com/sluice-mesh/sluice/internal/server"
 )
 
 // bare decodes a request and answers at once: what gRPC itself costs a limiter
@@ -93,15 +95,9 @@ func newFloor(redis string) *grpc.Server {
 	if redis == "" {
 		return register(grpc.NewServer(), bare{})
 	}
-	server := grpc.NewServer(grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow))
-	return register(server, charging{redis: redis, idle: make(chan *raw, mostIdle)})
+	floor := grpc.NewServer(grpc.StaticStreamWindowSize(server.StreamWindow), grpc.StaticConnWindowSize(server.ConnWindow))
+	return register(floor, charging{redis: redis, idle: make(chan *raw, mostIdle)})
 }
-
-// The windows of internal/server.
-const (
-	streamWindow = 256 << 10
-	connWindow   = 1 << 20
-)
 
 // doors are the two that are measured.
 type doors interface {
@@ -115,15 +111,18 @@ func register(server *grpc.Server, d doors) *grpc.Server {
 	return server
 }
 
+// ready is what a server prints that serves, before its address.
+const ready = "ready "
+
 // serveFloor serves until it is told to end.
 func serveFloor(addr, redis string, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
-	server := newFloor(redis)
-	fmt.Fprintln(stdout, "ready")
-	return serveUntilTold(server, listener)
+	floor := newFloor(redis)
+	fmt.Fprintln(stdout, ready+listener.Addr().String())
+	return serveUntilTold(floor, listener)
 }
 
 func serveUntilTold(server *grpc.Server, listener net.Listener) error {

@@ -48,7 +48,7 @@ func serveLoaded(o options, stdout io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	fmt.Fprintln(stdout, "ready")
+	fmt.Fprintln(stdout, ready+listener.Addr().String())
 	return server.New(server.Options{Services: []server.Service{server.RateLimit(door)}}).Run(ctx, listener)
 }
 

@@ -22,18 +22,16 @@ import (
 )
 
 type options struct {
-	rounds   int
-	time     time.Duration
-	callers  int
-	conns    int
-	only     string
-	envoy    string
-	redis    string
-	json     bool
-	write    string
-	loaded   int
-	patience time.Duration // of a request
-	start    time.Duration // that a process may take to listen
+	rounds  int
+	time    time.Duration
+	callers int
+	conns   int
+	only    string
+	envoy   string
+	redis   string
+	json    bool
+	write   string
+	loaded  int
 
 	floor, charge, policy string
 }
@@ -55,11 +53,17 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) error {
-	o := options{patience: 10 * time.Second, start: 15 * time.Minute}
+	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	o.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("found the argument %q, want flags alone: what comes after it would not be heeded", flags.Arg(0))
+	}
+	if o.rounds < 1 || o.time <= 0 || o.callers < 1 || o.conns < 1 || o.loaded < 1 {
+		return fmt.Errorf("-rounds is %d, -time %v, -callers %d, -conns %d, -loaded %d; want all above 0", o.rounds, o.time, o.callers, o.conns, o.loaded)
 	}
 	switch {
 	case o.policy != "":

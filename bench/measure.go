@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/sluice-mesh/sluice/internal/bench"
 )
@@ -59,6 +60,9 @@ type outcome struct {
 	server, caller float64
 }
 
+// patience is how long a request waits: a machine may be busy with other things.
+const patience = 10 * time.Second
+
 // run asks s for the time of one turn. An answer that is not the wanted one is
 // an error: whatever it measures, it is not this.
 func (l *lab) run(ctx context.Context, s side, callers int) (outcome, error) {
@@ -68,7 +72,7 @@ func (l *lab) run(ctx context.Context, s side, callers int) (outcome, error) {
 	}
 	pids := append([]int{os.Getpid()}, l.processes[s.server].pids...)
 	report, err := bench.Run(ctx, client, bench.Options{
-		Callers: callers, WarmUp: l.o.time / 10, Duration: l.o.time, Timeout: l.o.patience, Keys: s.keys, PIDs: pids,
+		Callers: callers, WarmUp: l.o.time / 10, Duration: l.o.time, Timeout: patience, Keys: s.keys, PIDs: pids,
 	})
 	if err != nil {
 		return outcome{}, err
@@ -108,7 +112,7 @@ func alone(ctx context.Context, l *lab, progress io.Writer) ([]wait, error) {
 	if l.o.redis == "" {
 		return nil, nil
 	}
-	script, err := dialRaw(l.redis)
+	script, err := dialRaw(l.redis.Addr)
 	if err != nil {
 		return nil, err
 	}

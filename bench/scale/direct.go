@@ -24,9 +24,9 @@ func (l *lab) storesOf(p place) ([]*redisstore.Store, error) {
 		return l.direct[p.Fleet], nil
 	}
 	nodes := l.stores[p.Fleet]
-	url := "redis://" + nodes[0].addr()
+	url := nodes[0].URL
 	if nodes[0].bus != "" {
-		url = "redis+cluster://" + nodes[0].addr()
+		url = "redis+cluster://" + nodes[0].Addr
 	}
 	for range p.Replicas {
 		s, err := redisstore.New(redisstore.Options{URL: url, Deadline: storeDeadline})

@@ -96,7 +96,7 @@ func (l *lab) oneRedis(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	url := "redis://" + nodes[0].addr()
+	url := nodes[0].URL
 	l.stores[redis], l.stores[asking], l.stores[direct+redis] = nodes, nodes, nodes
 	return errors.Join(
 		l.fleet(ctx, redis, mostReplicas, "--redis-url", url),
@@ -114,7 +114,7 @@ func (l *lab) crowdedRedis(ctx context.Context) error {
 		return err
 	}
 	l.stores[crowded] = nodes
-	return l.fleet(ctx, crowded, 1, "--redis-url", "redis://"+nodes[0].addr())
+	return l.fleet(ctx, crowded, 1, "--redis-url", nodes[0].URL)
 }
 
 func (l *lab) cluster(ctx context.Context, size int) error {
@@ -127,7 +127,7 @@ func (l *lab) cluster(ctx context.Context, size int) error {
 	}
 	var addrs []string
 	for _, n := range nodes {
-		addrs = append(addrs, n.addr())
+		addrs = append(addrs, n.Addr)
 	}
 	l.stores[clusterOf(size)], l.stores[direct+clusterOf(size)] = nodes, nodes
 	return l.fleet(ctx, clusterOf(size), 1, "--redis-url", "redis+cluster://"+strings.Join(addrs, ","))

@@ -76,6 +76,9 @@ func run(ctx context.Context, args []string, stdout, progress io.Writer) error {
 		return fmt.Errorf("-rate is %v, -replicas %d, -nodes %d, -use %v; want them above 0, -nodes 0 or more, -use at most 1", o.rate, o.replicas, o.nodes, o.use)
 	}
 	if o.measure != "" {
+		if o.rounds < 1 || o.each <= 0 || o.crowd < 1 {
+			return fmt.Errorf("-rounds is %d, -each %v, -crowd %d; want all above 0", o.rounds, o.each, o.crowd)
+		}
 		return o.measured(ctx, progress)
 	}
 	var m measured

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -13,43 +14,28 @@ import (
 
 // A redisNode is one server.
 type redisNode struct {
-	*stack.Process
+	*stack.Redis
 	*resp.Conn
-	port, bus string // bus is where the others of a Cluster speak to it
+	bus string // where the others of a Cluster speak to it; "" outside of one
 }
-
-func (n *redisNode) addr() string { return "127.0.0.1:" + n.port }
 
 func startNode(ctx context.Context, path, dir string, clustered bool) (*redisNode, error) {
 	n := new(redisNode)
-	args := []string{"--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir, "--enable-debug-command", "yes"}
-	var err error
-	if n.port, err = freePort(); err != nil {
-		return nil, err
-	}
-	args = append(args, "--port", n.port)
+	args := []string{"--enable-debug-command", "yes"}
 	if clustered {
-		if n.bus, err = freePort(); err != nil {
+		bus, err := stack.FreePort()
+		if err != nil {
 			return nil, err
 		}
-		args = append(args, "--cluster-enabled", "yes", "--cluster-port", n.bus, "--cluster-config-file", "nodes-"+n.port)
+		n.bus = strconv.Itoa(bus)
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", n.bus, "--cluster-config-file", "nodes-"+n.bus)
 	}
-	if n.Process, err = stack.Start("redis", path, args...); err != nil {
+	var err error
+	if n.Redis, err = stack.StartRedisPort(ctx, path, dir, args...); err != nil {
 		return nil, err
 	}
-	if _, err := n.Await(ctx, "eady to accept connections"); err != nil {
-		return n, err
-	}
-	n.Conn, err = resp.Dial(n.addr())
+	n.Conn, err = resp.Dial(n.Addr)
 	return n, err
-}
-
-func freePort() (string, error) {
-	port, err := stack.ReservePort(0)
-	if err != nil {
-		return "", err
-	}
-	return strconv.Itoa(port.Number), port.Release()
 }
 
 func (n *redisNode) version() (string, error) {
@@ -63,11 +49,15 @@ func (n *redisNode) version() (string, error) {
 // waits until all know it.
 func join(ctx context.Context, nodes []*redisNode) error {
 	const slots = 16384
+	_, port, err := net.SplitHostPort(nodes[0].Addr)
+	if err != nil {
+		return err
+	}
 	for i, n := range nodes {
 		for _, command := range []string{
 			fmt.Sprintf("CLUSTER SET-CONFIG-EPOCH %d", i+1),
 			fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", (i*slots+len(nodes)-1)/len(nodes), ((i+1)*slots+len(nodes)-1)/len(nodes)-1),
-			fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", nodes[0].port, nodes[0].bus),
+			fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", port, nodes[0].bus),
 		} {
 			if _, err := n.Do(strings.Fields(command)...); err != nil {
 				return fmt.Errorf("%s: %w", command, err)

@@ -99,7 +99,7 @@ func TestPage(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-rate", "0"}, {"-replicas", "0"}, {"-nodes", "-1"}, {"-use", "1.1"}, {"-zipf", "1"}, {"-time", "0"}, {"-rat"}} {
+	for _, args := range [][]string{{"-rate", "0"}, {"-replicas", "0"}, {"-nodes", "-1"}, {"-use", "1.1"}, {"-zipf", "1"}, {"-time", "0"}, {"-measure", "x", "-rounds", "0"}, {"-measure", "x", "-each", "0"}, {"-measure", "x", "-crowd", "0"}, {"-rat"}} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("run(%v) = nil, want an error", args)
 		}

@@ -100,9 +100,10 @@ func dialGRPC(t Target, over func(grpc.ClientConnInterface) asker) (asks []asker
 	return asks, done, nil
 }
 
-// How much a server may send that nobody has taken yet. grpc would choose that
-// by itself, and ping the server after each answer to do so, as no proxy does:
-// the server would write twice for each request.
+// How much a server may send that nobody has taken yet: the windows of a proxy's
+// side, whatever those of the server's are. grpc would choose them by itself, and
+// ping the server after each answer to do so, as no proxy does: the server would
+// write twice for each request.
 const (
 	streamWindow = 256 << 10
 	connWindow   = 1 << 20

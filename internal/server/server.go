@@ -125,12 +125,15 @@ const (
 	// A request that finds none free, as where many wait for a store, gets a
 	// goroutine of its own.
 	workers = 64
-	// How much a client may send that nobody has taken yet: on one stream, and
-	// on a connection. Windows that grpc chooses by itself go up to 16 MiB,
-	// and it pings the client all the time to choose them: with every request
-	// where they come one by one.
-	streamWindow = 256 << 10
-	connWindow   = 1 << 20
+)
+
+// How much a client may send that nobody has taken yet: on one stream, and on a
+// connection. Windows that grpc chooses by itself go up to 16 MiB, and it pings
+// the client all the time to choose them: with every request where they come one
+// by one.
+const (
+	StreamWindow = 256 << 10
+	ConnWindow   = 1 << 20
 )
 
 func (s *Server) grpcOptions() []grpc.ServerOption {
@@ -144,8 +147,8 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.ConnectionTimeout(openTime),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.NumStreamWorkers(workers),
-		grpc.StaticStreamWindowSize(streamWindow),
-		grpc.StaticConnWindowSize(connWindow),
+		grpc.StaticStreamWindowSize(StreamWindow),
+		grpc.StaticConnWindowSize(ConnWindow),
 	}
 	if s.opts.MaxMessageSize > 0 {
 		opts = append(opts, grpc.MaxRecvMsgSize(s.opts.MaxMessageSize))

@@ -29,6 +29,16 @@ func ReservePort(first int) (*Port, error) {
 	return nil, fmt.Errorf("no port is free from %d on", first)
 }
 
+// FreePort finds a port that is free, for a program that shares its ports with
+// nobody: it is not held.
+func FreePort() (int, error) {
+	p, err := ReservePort(0)
+	if err != nil {
+		return 0, err
+	}
+	return p.Number, p.Release()
+}
+
 func reserve(n int) (*Port, error) {
 	// A program that shares its ports would share this one with a stranger:
 	// only a listener that does not share finds out whether it is free.
