@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
-	"html"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // The drawing is a line for each work: a bar to the median share, a stroke from
@@ -28,24 +29,22 @@ const (
 
 // drawing is an SVG of the shares of all works.
 func (f found) drawing() string {
-	var b strings.Builder
 	height := drawnTop + drawnLine*len(f.Works) + drawnBottom
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", drawnWidth, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", drawnWidth, height)
-	b.WriteString(`<text x="10" y="18">requests a second, as a share of the base; the mark is the goal</text>` + "\n")
+	d := sheet.NewDrawing(drawnWidth, height)
+	d.Text(10, 18, "start", "requests a second, as a share of the base; the mark is the goal")
 	for _, share := range []float64{0, 0.25, 0.5, 0.75, 1, 1.25} {
-		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#ddd"/>`+"\n", drawnAt(share), drawnTop, height-drawnBottom)
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%.2f</text>`+"\n", drawnAt(share), height-6, share)
+		d.Add(`<path d="M%.1f %dV%d" stroke="#ddd"/>`, drawnAt(share), drawnTop, height-drawnBottom)
+		d.Text(drawnAt(share), float64(height-6), "middle", fmt.Sprintf("%.2f", share))
 	}
 	for i, r := range f.Works {
-		r.draw(&b, drawnTop+drawnLine*i)
+		r.draw(d, float64(drawnTop+drawnLine*i))
 	}
-	return b.String() + "</svg>\n"
+	return d.String()
 }
 
 // draw draws r below y.
-func (r row) draw(b *strings.Builder, y int) {
-	share, colour := median(r.Shares), noGoalColour
+func (r row) draw(d *sheet.Drawing, y float64) {
+	share, colour := sheet.Median(r.Shares), noGoalColour
 	switch {
 	case r.Goal.rate > 0 && share >= r.Goal.rate:
 		colour = reachedColour
@@ -53,13 +52,13 @@ func (r row) draw(b *strings.Builder, y int) {
 		colour = missedColour
 	}
 	least, most := drawnAt(slices.Min(r.Shares)), drawnAt(slices.Max(r.Shares))
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", drawnLeft-8, y+16, html.EscapeString(r.Work))
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="14" fill="%s"/>`+"\n", drawnLeft, y+5, drawnAt(share)-drawnLeft, colour)
-	fmt.Fprintf(b, `<path d="M%.1f %dH%.1f" stroke="#222"/>`+"\n", least, y+12, most)
+	d.Text(drawnLeft-8, y+16, "end", r.Work)
+	d.Add(`<rect x="%d" y="%.0f" width="%.1f" height="14" fill="%s"/>`, drawnLeft, y+5, drawnAt(share)-drawnLeft, colour)
+	d.Add(`<path d="M%.1f %.0fH%.1f" stroke="#222"/>`, least, y+12, most)
 	if r.Goal.rate > 0 {
-		fmt.Fprintf(b, `<path d="M%.1f %dv20" stroke="#222" stroke-width="2"/>`+"\n", drawnAt(r.Goal.rate), y+2)
+		d.Add(`<path d="M%.1f %.0fv20" stroke="#222" stroke-width="2"/>`, drawnAt(r.Goal.rate), y+2)
 	}
-	fmt.Fprintf(b, `<text x="%.1f" y="%d">%.2f</text>`+"\n", max(most, drawnAt(r.Goal.rate))+6, y+16, share)
+	d.Text(max(most, drawnAt(r.Goal.rate))+6, y+16, "start", fmt.Sprintf("%.2f", share))
 }
 
 // drawnAt is where a share is drawn.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-mesh/sluice/bench/sheet"
 	"github.com/sluice-mesh/sluice/internal/bench"
 )
 
@@ -140,10 +141,5 @@ func (f found) report(w io.Writer, o options) error {
 
 // write writes the page and the drawing beside it.
 func (f found) write(o options) error {
-	for name, text := range map[string]string{o.write: f.markdown(o), drawnBeside(o.write): f.drawing()} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // it is to be read by everybody
-			return err
-		}
-	}
-	return nil
+	return sheet.Save(map[string]string{o.write: f.markdown(o), drawnBeside(o.write): f.drawing()})
 }

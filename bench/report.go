@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // A series is a value for each round. In JSON one that is no number, since a
@@ -27,19 +29,18 @@ func (s series) MarshalJSON() ([]byte, error) {
 	return json.Marshal(numbers)
 }
 
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
-
 // spread writes the median, and the least and the most.
 func spread(values []float64) string {
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(values), slices.Min(values), slices.Max(values))
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", sheet.Median(values), slices.Min(values), slices.Max(values))
 }
 
 // atLeast and atMost write a goal, and whether it is reached.
-func atLeast(values []float64, want float64) string { return verdict(want, median(values) >= want) }
-func atMost(values []float64, want float64) string  { return verdict(want, median(values) <= want) }
+func atLeast(values []float64, want float64) string {
+	return verdict(want, sheet.Median(values) >= want)
+}
+func atMost(values []float64, want float64) string {
+	return verdict(want, sheet.Median(values) <= want)
+}
 
 func verdict(want float64, reached bool) string {
 	switch {
@@ -60,15 +61,15 @@ var (
 
 func (r row) cells() []string {
 	return []string{
-		r.Work, fmt.Sprintf("%.0f", median(r.Rates)), spread(r.Shares), atLeast(r.Shares, r.Goal.rate), fmt.Sprintf("%.2f", median(r.BothShares)),
-		fmt.Sprintf("%.0f µs", median(r.CPU)), spread(r.CPUShares), atMost(r.CPUShares, r.Goal.cpu),
+		r.Work, fmt.Sprintf("%.0f", sheet.Median(r.Rates)), spread(r.Shares), atLeast(r.Shares, r.Goal.rate), fmt.Sprintf("%.2f", sheet.Median(r.BothShares)),
+		fmt.Sprintf("%.0f µs", sheet.Median(r.CPU)), spread(r.CPUShares), atMost(r.CPUShares, r.Goal.cpu),
 	}
 }
 
 func (w wait) cells() []string {
 	return []string{
-		w.Work, fmt.Sprintf("%.0f µs", median(w.P50)), fmt.Sprintf("%.0f µs", median(w.Floor)), fmt.Sprintf("%.0f µs", median(w.EVALSHA)),
-		spread(w.Ratios), atMost(w.Ratios, waitGoal), fmt.Sprintf("%.0f µs", median(w.Charging)), spread(w.OverCharging),
+		w.Work, fmt.Sprintf("%.0f µs", sheet.Median(w.P50)), fmt.Sprintf("%.0f µs", sheet.Median(w.Floor)), fmt.Sprintf("%.0f µs", sheet.Median(w.EVALSHA)),
+		spread(w.Ratios), atMost(w.Ratios, waitGoal), fmt.Sprintf("%.0f µs", sheet.Median(w.Charging)), spread(w.OverCharging),
 	}
 }
 
@@ -116,13 +117,7 @@ func (f found) markdown(o options) string {
 	drawing := filepath.Base(drawnBeside(o.write))
 	fmt.Fprintf(&b, head, o.rounds, o.time, drawing, runtime.NumCPU(), o.callers, o.conns, o.rounds, o.time)
 	for _, table := range f.tables() {
-		for i, cells := range table {
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
-			if i == 0 {
-				b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
-			}
-		}
-		b.WriteByte('\n')
+		b.WriteString(sheet.Table(table[0], table[1:]))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

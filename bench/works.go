@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 
+	"github.com/sluice-mesh/sluice/bench/sheet"
 	"github.com/sluice-mesh/sluice/internal/bench"
 )
 
@@ -119,12 +120,12 @@ func flat(o options) []work {
 	least := ruleCounts[0]
 	for _, n := range ruleCounts[1:] {
 		all = append(all,
-			work{"RLS, memory, " + grouped(n) + " rules over 10", entryOf(n), entryOf(least), within},
-			work{"ext_authz, memory, " + grouped(n) + " rules over 10", pathOf(n), pathOf(least), within},
+			work{"RLS, memory, " + sheet.Grouped(n) + " rules over 10", entryOf(n), entryOf(least), within},
+			work{"ext_authz, memory, " + sheet.Grouped(n) + " rules over 10", pathOf(n), pathOf(least), within},
 		)
 	}
 	return append(all, work{
-		"RLS, memory, " + grouped(o.loaded) + " keys over 10",
+		"RLS, memory, " + sheet.Grouped(o.loaded) + " keys over 10",
 		side{loadedServer, user, uint64(o.loaded), bench.OK},
 		side{fewServer, user, 10, bench.OK},
 		within,
@@ -148,13 +149,4 @@ func last(n int) string {
 		return "{key}"
 	}
 	return strconv.Itoa(n/10-1) + "{key}"
-}
-
-// grouped writes n with a comma between thousands.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

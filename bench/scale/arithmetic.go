@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-mesh/sluice/bench/scale/sim"
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // An estimate is what a rate takes, by arithmetic from what was measured.
@@ -45,7 +46,7 @@ func (m measured) estimate(o options) estimate {
 
 // work is what the processors do.
 func (e estimate) work(o options, trip, request float64) []line {
-	rate, share := grouped(o.rate), 100*o.use
+	rate, share := sheet.Grouped(o.rate), 100*o.use
 	return []line{
 		{"a round trip to a node, T", fmt.Sprintf("2 × (%v + %v) + batch ÷ 2 + round trip", network.Base, network.Jitter), fmt.Sprintf("%.0f µs", trip/1000)},
 		{"charges a batch, n", fmt.Sprintf("1 + %s ÷ %d replicas ÷ N × T", rate, o.replicas), fmt.Sprintf("%.2f", e.size)},
@@ -60,7 +61,7 @@ func (e estimate) work(o options, trip, request float64) []line {
 // bytes is what goes over the wires, and what ten million buckets take.
 func (m measured) bytes(o options, size float64) []line {
 	const buckets, gib = 10e6, 1 << 30
-	door, store, rate := m.turn(memory, 64), m.named(fmt.Sprintf("cluster, %d nodes", mostNodes)), grouped(o.rate)
+	door, store, rate := m.turn(memory, 64), m.named(fmt.Sprintf("cluster, %d nodes", mostNodes)), sheet.Grouped(o.rate)
 	gbit := func(bytes float64) string { return fmt.Sprintf("%.1f Gbit/s", o.rate*bytes*8/1e9) }
 	one := func(bytes float64) string { return fmt.Sprintf("%s × (%.0f B + %d B a packet)", rate, bytes, packet) }
 	batched := func(bytes float64) string { return fmt.Sprintf("%s × (%.0f B + %d B ÷ n)", rate, bytes, packet) }
@@ -81,13 +82,4 @@ func (m measured) bytes(o options, size float64) []line {
 // with so many in each batch.
 func hotCharges(c sim.Costs, size float64) float64 {
 	return 1e9 / ((c.RoundTrip+c.Script+c.Key+c.Write)/size + c.Charge)
-}
-
-// grouped writes x with a comma between thousands.
-func grouped(x float64) string {
-	text := fmt.Sprintf("%.0f", x)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

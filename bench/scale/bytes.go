@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-mesh/sluice/bench/sheet"
 	"github.com/sluice-mesh/sluice/pkg/bucket"
 	"github.com/sluice-mesh/sluice/pkg/memstore"
 	"github.com/sluice-mesh/sluice/test/stack"
@@ -119,15 +120,10 @@ func flats(ctx context.Context, rounds int, each time.Duration, progress io.Writ
 			return nil, fmt.Errorf("%s: %w", bench, err)
 		}
 		for _, w := range found.Works {
-			all = append(all, flat{w.Work, median(w.CPU), median(w.Shares), slices.Min(w.Shares), slices.Max(w.Shares)})
+			all = append(all, flat{w.Work, sheet.Median(w.CPU), sheet.Median(w.Shares), slices.Min(w.Shares), slices.Max(w.Shares)})
 		}
 	}
 	return all, nil
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
 
 // together is one turn of several: the median of each number, and of CPU time
@@ -146,7 +142,7 @@ func together(turns []turn) turn {
 	set(slices.Min[[]float64],
 		func(t *turn) *float64 { return &t.ReplicaCPU },
 		func(t *turn) *float64 { return &t.RedisCPU })
-	set(median,
+	set(sheet.Median,
 		func(t *turn) *float64 { return &t.PerSecond },
 		func(t *turn) *float64 { return &t.Reads },
 		func(t *turn) *float64 { return &t.Scripts },

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-mesh/sluice/bench/scale/sim"
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // The drawings, beside the page.
@@ -15,8 +16,8 @@ const (
 	nodesDrawing   = "scale-nodes.svg"
 )
 
-// A drawing is an SVG that grows.
-type drawing struct{ b strings.Builder }
+// A drawing is of one size, with a title.
+type drawing struct{ *sheet.Drawing }
 
 const (
 	width, height            = 760, 300
@@ -26,34 +27,26 @@ const (
 // colours are of the variants, in their order.
 var colours = []string{"#b5542c", "#2c6fb5", "#2f8f4e"}
 
-func newDrawing(title string) *drawing {
-	d := new(drawing)
-	fmt.Fprintf(&d.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&d.b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
-	d.text(left, 18, "start", title)
+func newDrawing(title string) drawing {
+	d := drawing{sheet.NewDrawing(width, height)}
+	d.Text(left, 18, "start", title)
 	return d
 }
 
-func (d *drawing) text(x, y float64, anchor, text string) {
-	fmt.Fprintf(&d.b, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, text)
-}
-
-func (d *drawing) rule(y float64, label string) {
-	fmt.Fprintf(&d.b, `<path d="M%d %.1fH%d" stroke="#ddd"/>`+"\n", left, y, width-right)
-	d.text(left-6, y+4, "end", label)
+func (d drawing) rule(y float64, label string) {
+	d.Add(`<path d="M%d %.1fH%d" stroke="#ddd"/>`, left, y, width-right)
+	d.Text(left-6, y+4, "end", label)
 }
 
 // legend names the variants by their colours.
-func (d *drawing) legend(runs []sim.Report) {
+func (d drawing) legend(runs []sim.Report) {
 	x := float64(left)
 	for i, r := range runs {
-		fmt.Fprintf(&d.b, `<rect x="%.1f" y="%d" width="12" height="12" fill="%s"/>`+"\n", x, height-14, colours[i])
-		d.text(x+16, height-4, "start", r.Scenario.Name)
+		d.Add(`<rect x="%.1f" y="%d" width="12" height="12" fill="%s"/>`, x, height-14, colours[i])
+		d.Text(x+16, height-4, "start", r.Scenario.Name)
 		x += 36 + 7*float64(len(r.Scenario.Name))
 	}
 }
-
-func (d *drawing) end() string { return d.b.String() + "</svg>\n" }
 
 // drawLatency is the p99 over time, on a scale of powers of ten.
 func (p page) drawLatency() string {
@@ -73,7 +66,7 @@ func (p page) drawLatency() string {
 				points = append(points, fmt.Sprintf("%.1f,%.1f", x, y(float64(s.P99))))
 			}
 		}
-		fmt.Fprintf(&d.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(points, " "), colours[i])
+		d.Add(`<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`, strings.Join(points, " "), colours[i])
 	}
 	s := p.runs[0].Scenario
 	for _, mark := range []struct {
@@ -81,11 +74,11 @@ func (p page) drawLatency() string {
 		text string
 	}{{s.Slow.From.Seconds(), "a node is slow"}, {s.Death.At.Seconds(), "a replica dies"}} {
 		x := left + mark.at/s.Time.Seconds()*(width-left-right)
-		fmt.Fprintf(&d.b, `<path d="M%.1f %dV%d" stroke="#999" stroke-dasharray="3 3"/>`+"\n", x, top, height-bottom)
-		d.text(x+4, top+12, "start", mark.text)
+		d.Add(`<path d="M%.1f %dV%d" stroke="#999" stroke-dasharray="3 3"/>`, x, top, height-bottom)
+		d.Text(x+4, top+12, "start", mark.text)
 	}
 	d.legend(p.runs)
-	return d.end()
+	return d.String()
 }
 
 // drawNodes is how busy each node was, the busiest first.
@@ -102,9 +95,9 @@ func (p page) drawNodes() string {
 		slices.Reverse(nodes)
 		for j, share := range nodes {
 			x := left + float64(j)*group + float64(i)*bar
-			fmt.Fprintf(&d.b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n", x, y(share), bar, y(0)-y(share), colours[i])
+			d.Add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, x, y(share), bar, y(0)-y(share), colours[i])
 		}
 	}
 	d.legend(p.runs)
-	return d.end()
+	return d.String()
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/sluice-mesh/sluice/bench/scale/sim"
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // measuredText is what a run with -measure found. The page and the simulation
@@ -79,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, progress io.Writer) error {
 		if o.rounds < 1 || o.each <= 0 || o.crowd < 1 {
 			return fmt.Errorf("-rounds is %d, -each %v, -crowd %d; want all above 0", o.rounds, o.each, o.crowd)
 		}
-		return o.measured(ctx, progress)
+		return o.remeasure(ctx, progress)
 	}
 	var m measured
 	if err := json.Unmarshal(measuredText, &m); err != nil {
@@ -111,8 +112,8 @@ func (o *options) addFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.each, "each", 2*time.Second, "with -measure: how long each thing is measured in a round")
 }
 
-// measured measures, and writes that down.
-func (o options) measured(ctx context.Context, progress io.Writer) error {
+// remeasure measures, and writes that where the program is built from it.
+func (o options) remeasure(ctx context.Context, progress io.Writer) error {
 	var before measured
 	if err := json.Unmarshal(measuredText, &before); err != nil {
 		return fmt.Errorf("read measured.json: %w", err)
@@ -161,14 +162,9 @@ func (p page) simulate(stdout, progress io.Writer) (err error) {
 
 // save writes the page, and its drawings beside it.
 func (p page) save(path string) error {
-	for name, text := range map[string]string{
+	return sheet.Save(map[string]string{
 		path: p.markdown(),
 		filepath.Join(filepath.Dir(path), latencyDrawing): p.drawLatency(),
 		filepath.Join(filepath.Dir(path), nodesDrawing):   p.drawNodes(),
-	} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // it is to be read by everybody
-			return err
-		}
-	}
-	return nil
+	})
 }

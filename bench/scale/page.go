@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-mesh/sluice/bench/scale/sim"
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // command is how the page is made again.
@@ -22,8 +23,8 @@ func (p page) markdown() string {
 	b.WriteString(p.topology())
 	b.WriteString(p.measured())
 	b.WriteString(p.steps())
-	fmt.Fprintf(&b, arithmeticHead, grouped(p.o.rate), 100*p.o.use, p.o.seed)
-	b.WriteString(table([]string{"what", "formula", "comes to"}, p.cells()))
+	fmt.Fprintf(&b, arithmeticHead, sheet.Grouped(p.o.rate), 100*p.o.use, p.o.seed)
+	b.WriteString(sheet.Table([]string{"what", "formula", "comes to"}, p.cells()))
 	b.WriteString(p.oneKey())
 	b.WriteString(p.simulated())
 	b.WriteString(tail)
@@ -40,16 +41,6 @@ func (p page) topology() string {
 		"                                                      ▼\n"+
 		"  %4d Redis nodes, one core each: a bucket lives on one of them, by its slot\n"+
 		"```\n\n", p.o.envoys, p.o.replicas, cores, p.e.nodes)
-}
-
-// table is one in Markdown.
-func table(heads []string, rows [][]string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| %s |\n%s|\n", strings.Join(heads, " | "), strings.Repeat("|---", len(heads)))
-	for _, row := range rows {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-	}
-	return b.String() + "\n"
 }
 
 // measured is what a request costs here.
@@ -69,7 +60,7 @@ func (p page) measured() string {
 		})
 	}
 	text := fmt.Sprintf(measuredHead, p.m.Rounds, p.m.Time)
-	text += table([]string{"what is asked", "CPU of the replicas", "CPU of Redis", "requests a batch", "scripts a request"}, rows)
+	text += sheet.Table([]string{"what is asked", "CPU of the replicas", "CPU of Redis", "requests a batch", "scripts a request"}, rows)
 	if len(p.m.Flat) == 0 {
 		return text
 	}
@@ -77,14 +68,14 @@ func (p page) measured() string {
 	for _, f := range p.m.Flat {
 		rows = append(rows, []string{f.Work, fmt.Sprintf("%.0f µs", f.CPU), fmt.Sprintf("%.2f (%.2f to %.2f)", f.Share, f.Least, f.Most)})
 	}
-	return text + flatHead + table([]string{"what is asked", "CPU of the replica", "over the CPU with 10"}, rows)
+	return text + flatHead + sheet.Table([]string{"what is asked", "CPU of the replica", "over the CPU with 10"}, rows)
 }
 
 // steps is what the measurements say that each step costs.
 func (p page) steps() string {
 	c := p.e.costs
 	us := func(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1000) }
-	return stepsHead + table([]string{"step", "CPU", "of"}, [][]string{
+	return stepsHead + sheet.Table([]string{"step", "CPU", "of"}, [][]string{
 		{"receive, answer", us(c.Receive + c.Answer), "a replica, for a request"},
 		{"ask", us(c.Ask), "a replica, for a request that it asks a node about"},
 		{"send", us(c.Send), "a replica, for a script: one a slot"},
@@ -107,7 +98,7 @@ func (p page) cells() [][]string {
 
 // arithmetic prints it alone.
 func (p page) arithmetic(w io.Writer) error {
-	_, err := io.WriteString(w, table([]string{"what", "formula", "comes to"}, p.cells()))
+	_, err := io.WriteString(w, sheet.Table([]string{"what", "formula", "comes to"}, p.cells()))
 	return err
 }
 
@@ -116,9 +107,9 @@ func (p page) oneKey() string {
 	c := p.e.costs
 	var rows [][]string
 	for _, size := range []float64{1, 8, 32, 128} {
-		rows = append(rows, []string{fmt.Sprintf("%.0f", size), grouped(hotCharges(c, size))})
+		rows = append(rows, []string{fmt.Sprintf("%.0f", size), sheet.Grouped(hotCharges(c, size))})
 	}
-	return oneKeyHead + table([]string{"charges a batch", "charges a second, at most"}, rows) + spareHead + table([]string{"what", "formula", "comes to"}, p.spared())
+	return oneKeyHead + sheet.Table([]string{"charges a batch", "charges a second, at most"}, rows) + spareHead + sheet.Table([]string{"what", "formula", "comes to"}, p.spared())
 }
 
 // spared is what is asked about one key all the same, where replicas know by
@@ -128,11 +119,11 @@ func (p page) spared() [][]string {
 	return [][]string{
 		{
 			fmt.Sprintf("the denial cache, for a key over %d a minute", plan), fmt.Sprintf("%d replicas × once a token, once a second at least", p.o.replicas),
-			grouped(n*max(plan/60, 1)) + " a second",
+			sheet.Grouped(n*max(plan/60, 1)) + " a second",
 		},
 		{
 			fmt.Sprintf("leases for %v, of a key below its limit", leases.For), fmt.Sprintf("%d replicas × (take + give back) ÷ %v", p.o.replicas, lasts),
-			grouped(2*n/lasts.Seconds()) + " a second",
+			sheet.Grouped(2*n/lasts.Seconds()) + " a second",
 		},
 		{
 			"tokens in leases, which others do not find", fmt.Sprintf("%d replicas × at most %d %% of the burst", p.o.replicas, leases.Share/100),
@@ -144,8 +135,8 @@ func (p page) spared() [][]string {
 // simulated is what the simulation found.
 func (p page) simulated() string {
 	s := p.runs[0].Scenario
-	text := fmt.Sprintf(simulatedHead, p.command(), s.Time, grouped(s.Traffic.Rate), s.Traffic.Envoys, 100*s.Traffic.Bursty, s.Traffic.Burst,
-		grouped(float64(s.Tenants.Count)), s.Tenants.Zipf, s.Tenants.Plan, s.Network.Base, s.Network.Jitter, 100*s.Network.Tail, s.Network.Long,
+	text := fmt.Sprintf(simulatedHead, p.command(), s.Time, sheet.Grouped(s.Traffic.Rate), s.Traffic.Envoys, 100*s.Traffic.Bursty, s.Traffic.Burst,
+		sheet.Grouped(s.Tenants.Count), s.Tenants.Zipf, s.Tenants.Plan, s.Network.Base, s.Network.Jitter, 100*s.Network.Tail, s.Network.Long,
 		s.Deadline, s.Slow.Factor, s.Slow.For, s.Death.Noticed)
 	heads := []string{""}
 	for _, r := range p.runs {
@@ -159,7 +150,7 @@ func (p page) simulated() string {
 		}
 		rows = append(rows, row)
 	}
-	text += table(heads, rows)
+	text += sheet.Table(heads, rows)
 	text += fmt.Sprintf("![p99 over time](%s)\n\n![how busy each node was](%s)\n\n", latencyDrawing, nodesDrawing)
 	return text + p.keys() + p.hotKeys()
 }
@@ -171,7 +162,7 @@ type fact struct {
 }
 
 func number(of func(r sim.Report) int64) func(r sim.Report) string {
-	return func(r sim.Report) string { return grouped(float64(of(r))) }
+	return func(r sim.Report) string { return sheet.Grouped(of(r)) }
 }
 
 var facts = []fact{
@@ -179,11 +170,11 @@ var facts = []fact{
 	{"admitted", number(func(r sim.Report) int64 { return r.Requests.Admitted })},
 	{"denied", number(func(r sim.Report) int64 { return r.Requests.Denied })},
 	{"no answer of the store: late, by the replica's death", func(r sim.Report) string {
-		return grouped(float64(r.Requests.Late+r.Requests.Full)) + ", " + grouped(float64(r.Requests.Died))
+		return sheet.Grouped(r.Requests.Late+r.Requests.Full) + ", " + sheet.Grouped(r.Requests.Died)
 	}},
 	{"an ideal bucket admits", number(func(r sim.Report) int64 { return r.Exact.Ideal })},
 	{"fewer than that, over all keys", func(r sim.Report) string {
-		return fmt.Sprintf("%s (%.2f %%)", grouped(float64(r.Exact.Less)), 100*float64(r.Exact.Less)/float64(r.Exact.Ideal))
+		return fmt.Sprintf("%s (%.2f %%)", sheet.Grouped(r.Exact.Less), 100*float64(r.Exact.Less)/float64(r.Exact.Ideal))
 	}},
 	{"more than that, over all keys", number(func(r sim.Report) int64 { return r.Exact.More })},
 	{"**windows with more than burst + rate × w**", func(r sim.Report) string { return fmt.Sprintf("**%d**", r.Exact.Broken) }},
@@ -226,15 +217,15 @@ func (p page) keys() string {
 	var rows [][]string
 	for i, k := range p.runs[0].Keys {
 		row := []string{
-			fmt.Sprint(k.Tenant + 1), grouped(float64(k.Limit)) + map[int64]string{1: "/s", 60: "/min"}[k.Per], grouped(float64(k.Arrived) / p.runs[0].Scenario.Time.Seconds()),
-			grouped(float64(k.Ideal)),
+			fmt.Sprint(k.Tenant + 1), sheet.Grouped(k.Limit) + map[int64]string{1: "/s", 60: "/min"}[k.Per], sheet.Grouped(float64(k.Arrived) / p.runs[0].Scenario.Time.Seconds()),
+			sheet.Grouped(k.Ideal),
 		}
 		for _, r := range p.runs {
-			row = append(row, grouped(float64(r.Keys[i].Admitted)))
+			row = append(row, sheet.Grouped(r.Keys[i].Admitted))
 		}
 		rows = append(rows, row)
 	}
-	return keysHead + table(heads, rows)
+	return keysHead + sheet.Table(heads, rows)
 }
 
 // hotKeys is one key, ever hotter.
@@ -242,9 +233,9 @@ func (p page) hotKeys() string {
 	var rows [][]string
 	for _, r := range p.hot {
 		rows = append(rows, []string{
-			grouped(r.Scenario.Traffic.Rate), map[bool]string{true: "yes", false: "no"}[r.Scenario.Leases.Share > 0], fmt.Sprintf("%.0f %%", 100*r.Nodes[0]), fmt.Sprintf("%.1f", float64(r.Store.Charges)/float64(r.Store.Batches)),
+			sheet.Grouped(r.Scenario.Traffic.Rate), map[bool]string{true: "yes", false: "no"}[r.Scenario.Leases.Share > 0], fmt.Sprintf("%.0f %%", 100*r.Nodes[0]), fmt.Sprintf("%.1f", float64(r.Store.Charges)/float64(r.Store.Batches)),
 			micros(r.Latency.P50), micros(r.Latency.P99), fmt.Sprintf("%.2f %%", 100*float64(r.Requests.Failed)/float64(r.Requests.Arrived)),
 		})
 	}
-	return hotHead + table([]string{"requests a second", "leases", "node busy", "charges a batch", "p50", "p99", "no answer"}, rows)
+	return hotHead + sheet.Table([]string{"requests a second", "leases", "node busy", "charges a batch", "p50", "p99", "no answer"}, rows)
 }

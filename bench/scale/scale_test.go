@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-mesh/sluice/bench/sheet"
 	"github.com/sluice-mesh/sluice/test/stack"
 )
 
@@ -90,7 +91,7 @@ func TestPage(t *testing.T) {
 	text := read(t, filepath.Join("..", "..", "docs", "scale.md"))
 	o := options{seed: 1, rate: fullRate, envoys: 1000, replicas: 50, use: 0.6}
 	p := page{o: o, m: m, e: m.estimate(o)}
-	for _, want := range []string{p.measured(), p.steps(), p.topology(), table([]string{"what", "formula", "comes to"}, p.cells()), p.oneKey()} {
+	for _, want := range []string{p.measured(), p.steps(), p.topology(), sheet.Table([]string{"what", "formula", "comes to"}, p.cells()), p.oneKey()} {
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/scale.md lacks %s\nrun make bench-scale", want)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-mesh/sluice/bench/scale/sim"
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // network is between two machines of one zone.
@@ -70,7 +71,7 @@ func (o options) hot(p estimate, progress io.Writer) ([]sim.Report, error) {
 	for _, rate := range hotRates {
 		for _, with := range []sim.Leases{{}, leases} {
 			s := o.fleet(p)
-			s.Name, s.Slow, s.Death = fmt.Sprintf("one key, %s a second", grouped(rate)), sim.Slow{}, sim.Death{}
+			s.Name, s.Slow, s.Death = fmt.Sprintf("one key, %s a second", sheet.Grouped(rate)), sim.Slow{}, sim.Death{}
 			s.Time, s.WarmUp = o.time/5, o.time/25
 			s.Nodes, s.Tenants.Count, s.Traffic.Rate, s.Leases = 1, 1, rate*o.rate/fullRate, with
 			r, err := sim.Run(s, progress)

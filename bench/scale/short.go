@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluice-mesh/sluice/bench/scale/sim"
+	"github.com/sluice-mesh/sluice/bench/sheet"
 )
 
 // short is what the page comes to.
@@ -18,7 +19,7 @@ func (p page) short() string {
 	first, last := p.runs[0], p.runs[len(p.runs)-1]
 	var b strings.Builder
 	fmt.Fprintf(&b, "- **%s requests a second** take %d Redis nodes and %.0f cores of extauthz, none busier than %.0f %% on the mean, if every request is a charge.\n",
-		grouped(p.o.rate), p.e.nodes, p.e.cores, 100*p.o.use)
+		sheet.Grouped(p.o.rate), p.e.nodes, p.e.cores, 100*p.o.use)
 	fmt.Fprintf(&b, "- **Batches are for one Redis.** Spread over so many nodes, a replica has %.1f requests for a node in the time of a round trip: each pays for its own, and in a\n"+
 		"  Cluster a slot's script (%.1f µs of %.1f) besides. On one Redis, with 64 callers on one replica, a charge costs %.1f µs.\n",
 		p.e.size, c.Script/1000, p.e.charge/1000, p.m.named("redis, 64 callers").RedisCPU)
@@ -47,7 +48,7 @@ func served(hot []sim.Report, leased bool) string {
 	best := "fewer"
 	for _, r := range hot {
 		if (r.Scenario.Leases.Share > 0) == leased && unanswered(r) < 1 {
-			best = grouped(r.Scenario.Traffic.Rate)
+			best = sheet.Grouped(r.Scenario.Traffic.Rate)
 		}
 	}
 	return best
