@@ -95,7 +95,7 @@ func (r Request) ask() (asked, error) {
 	case r.Path == "":
 		return q, requestError("found no path, want a request such as GET /api/x, or a descriptor")
 	}
-	q.response = response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: a.GRPC()}
+	q.response = response.RequestOf(a)
 	return q, nil
 }
 

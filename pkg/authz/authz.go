@@ -97,7 +97,7 @@ func (s *Server) answer(ctx context.Context, attrs *identity.Attributes, space *
 	}
 	var q response.Request // of which an allowance repeats nothing
 	if !d.Allowed {
-		q = request(attrs)
+		q = response.RequestOf(attrs)
 	}
 	q.Space = space
 	r := response.For(d, q)
@@ -118,8 +118,4 @@ func (s *Server) decide(ctx context.Context, attrs *identity.Attributes) limiter
 		s.opts.Identified(p, attrs, id)
 	}
 	return s.opts.Limiter.Decide(ctx, p.ForRequest(policy.Request{Attributes: attrs, Identity: id}))
-}
-
-func request(a *identity.Attributes) response.Request {
-	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: a.GRPC()}
 }

@@ -109,7 +109,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusServiceUnavailable, "")
 		return
 	}
-	h.answer(w, response.For(d, request(attrs)))
+	h.answer(w, response.For(d, response.RequestOf(attrs)))
 }
 
 // A caller is who asks us: an address, or the other end of a Unix socket.
@@ -139,8 +139,4 @@ func (h *Handler) decide(ctx context.Context, attrs *identity.Attributes) limite
 		h.opts.Identified(p, attrs, id)
 	}
 	return h.opts.Limiter.Decide(ctx, p.ForRequest(policy.Request{Attributes: attrs, Identity: id}))
-}
-
-func request(a *identity.Attributes) response.Request {
-	return response.Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: a.GRPC()}
 }

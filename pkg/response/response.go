@@ -9,6 +9,7 @@ package response
 import (
 	"strconv"
 
+	"github.com/sluice-mesh/sluice/pkg/identity"
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 )
 
@@ -27,6 +28,11 @@ type Request struct {
 	// Space, unless nil, holds the headers and the facts of the answer, which
 	// is good until it holds those of another.
 	Space *Space
+}
+
+// RequestOf is the request that a tells of.
+func RequestOf(a *identity.Attributes) Request {
+	return Request{Path: a.Path, Method: a.Method, Host: a.Host, Origin: a.Headers["origin"], GRPC: a.GRPC()}
 }
 
 // A Space is room for the headers and the facts of one answer.
