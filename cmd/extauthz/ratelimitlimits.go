@@ -64,25 +64,25 @@ func (r *reading) load() (*policy.Set, error) {
 			r.log.Error("a file of the configuration is not used, its domain stays as it was", "fault", f.String())
 		}
 	}
-	if faults.Err() != nil {
-		r.stats.ConfigLoadError.Add(1)
-		r.metrics.ReloadFailed()
-		if r.before == nil && len(set.Policies()) == 0 {
-			return nil, nil //nolint:nilnil // nothing is loaded, and it is told
-		}
-	}
-	r.took(set, faults.Err() == nil)
-	return set, nil
+	return r.took(set, faults.Err() == nil), nil
 }
 
-// took makes set the one that is looked at; whole says that nothing is wrong
-// with what it was read from.
-func (r *reading) took(set *policy.Set, whole bool) {
-	r.before = set
-	r.use(set)
+// took makes set the one that is looked at, and returns it; nil as long as there
+// never was a domain without faults. whole says that nothing is wrong with what
+// set was read from.
+func (r *reading) took(set *policy.Set, whole bool) *policy.Set {
 	if whole {
 		r.stats.ConfigLoadSuccess.Add(1)
 		r.metrics.Reloaded(time.Now())
+	} else {
+		r.stats.ConfigLoadError.Add(1)
+		r.metrics.ReloadFailed()
+		if r.before == nil && len(set.Policies()) == 0 {
+			return nil
+		}
 	}
+	r.before = set
+	r.use(set)
 	r.log.Info("configuration loaded", "domains", len(set.Policies()), "limits", len(rules(set)))
+	return set
 }

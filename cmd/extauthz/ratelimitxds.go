@@ -42,14 +42,8 @@ func (r *reading) overXDS() (limits, error) {
 func (r *reading) updated(set *atomic.Pointer[policy.Set], to *policy.Set, err error) {
 	if err != nil {
 		r.log.Error("a resource of the configuration is not used, its domain stays as it was", "faults", err)
-		r.stats.ConfigLoadError.Add(1)
-		r.metrics.ReloadFailed()
-		if r.before == nil && len(to.Policies()) == 0 {
-			return
-		}
 	}
-	r.took(to, err == nil)
-	set.Store(to)
+	set.Store(r.took(to, err == nil))
 }
 
 // xdsTLS reads the files anew, so that certificates can be renewed.
