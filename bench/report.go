@@ -38,6 +38,7 @@ func spread(values []float64) string {
 func atLeast(values []float64, want float64) string {
 	return verdict(want, sheet.Median(values) >= want)
 }
+
 func atMost(values []float64, want float64) string {
 	return verdict(want, sheet.Median(values) <= want)
 }
