@@ -8,7 +8,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -55,8 +54,10 @@ func (o Options) Check() error {
 		return fmt.Errorf("found a rate of %g, want more than 0, or 0 for a closed loop", o.Rate)
 	case o.Zipf != 0 && o.Zipf <= 1:
 		return fmt.Errorf("found the Zipf exponent %g, want more than 1, or 0 for all keys equally", o.Zipf)
-	case o.WarmUp < 0 || o.Duration < 0 || o.Timeout < 0 || o.Requests < 0:
-		return errors.New("found a time or a number of requests below 0")
+	case o.WarmUp < 0 || o.Duration < 0 || o.Timeout < 0:
+		return fmt.Errorf("found a warm-up of %v, a duration of %v and a timeout of %v, want none below 0", o.WarmUp, o.Duration, o.Timeout)
+	case o.Requests < 0:
+		return fmt.Errorf("found %d requests, want 1 or more, or 0 for no bound", o.Requests)
 	}
 	return nil
 }

@@ -252,14 +252,26 @@ func TestCPUTime(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
-	for _, o := range []bench.Options{{Callers: -1}, {Rate: -1}, {Zipf: 1}, {WarmUp: -1}, {PIDs: []int{0}}} {
+	for _, tt := range []struct {
+		o    bench.Options
+		want string
+	}{
+		{bench.Options{Callers: -1}, "found -1 callers"},
+		{bench.Options{Rate: -1}, "found a rate of -1"},
+		{bench.Options{Zipf: 1}, "found the Zipf exponent 1"},
+		{bench.Options{WarmUp: -time.Second}, "found a warm-up of -1s"},
+		{bench.Options{Duration: -time.Second}, "a duration of -1s"},
+		{bench.Options{Timeout: -time.Second}, "a timeout of -1s"},
+		{bench.Options{Requests: -1}, "found -1 requests"},
+		{bench.Options{PIDs: []int{0}}, "process 0"},
+	} {
 		c, err := bench.Dial(bench.Target{Addr: "127.0.0.1:1"}, bench.Authz{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if _, err := bench.Run(t.Context(), c, o); err == nil {
-			t.Errorf("Run(%+v) = nil error, want one", o)
+		if _, err := bench.Run(t.Context(), c, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Run(%+v) = %v, want an error with %q", tt.o, err, tt.want)
 		}
 	}
 	for _, r := range []bench.Request{bench.Authz{Peer: "x"}, bench.RLS{Domain: "d"}, bench.RLS{Descriptors: [][]bench.Entry{{}}}} {
