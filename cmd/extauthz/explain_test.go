@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 		{[]string{"/x", "--context", "tier=a=b"}, []string{"per context.tier: a=b"}},
 		{[]string{"/x", "--metadata", `{"my.filter": {"x": "seven"}}`}, []string{"per metadata.my.filter.x: seven"}},
 		{[]string{"--descriptor", `k=1.2.3.4,l=m\,n`}, []string{"entries  applies", "per k: 1.2.3.4"}},
-		{[]string{"--descriptor", "k=v,l=x", "--hits", "4"}, []string{"4 hits each", "entries  mismatch"}},
+		{[]string{"--descriptor", "k=v,l=x", "--hits", "4"}, []string{"at a cost of 4 each", "entries  mismatch"}},
 	} {
 		code, stdout, stderr := ran(append([]string{"explain", "--policy", path}, tt.args...), nil)
 		if code != exitOK || stderr != "" {

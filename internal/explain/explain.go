@@ -9,6 +9,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -57,10 +58,7 @@ type explanation struct {
 func (e *explanation) attributes(ctx context.Context, r Request) (Report, error) {
 	a := e.request.attrs
 	e.report.Request = cut(a.Method + " " + policy.NormalPath(a.Path))
-	domain := a.Context["domain"]
-	if domain == "" {
-		domain = r.Domain
-	}
+	domain := cmp.Or(a.Context["domain"], r.Domain)
 	p := e.opts.Set.ForRequests(domain)
 	if p == nil {
 		return e.unknown(ctx, domain)
@@ -75,11 +73,7 @@ func (e *explanation) attributes(ctx context.Context, r Request) (Report, error)
 
 // descriptors explains a request as Envoy's rate limit filter brings it.
 func (e *explanation) descriptors(ctx context.Context, r Request) (Report, error) {
-	hits := fmt.Sprintf("%d hits", e.request.hits)
-	if e.request.hits == 1 {
-		hits = "1 hit"
-	}
-	e.report.Request = fmt.Sprintf("%d of Envoy's descriptors, %s each", len(r.Descriptors), hits)
+	e.report.Request = fmt.Sprintf("%d of Envoy's descriptors, at a cost of %d each", len(r.Descriptors), e.request.cost)
 	p := e.opts.Set.Domain(r.Domain)
 	if p == nil && r.Domain == "" {
 		p = e.onlyPolicy()
@@ -92,7 +86,7 @@ func (e *explanation) descriptors(ctx context.Context, r Request) (Report, error
 	for i, d := range e.request.descriptors {
 		t := p.TraceDescriptor(d)
 		for j := range t.Applied {
-			t.Applied[j].Cost = e.request.hits
+			t.Applied[j].Cost = e.request.cost
 		}
 		m.Applied = append(m.Applied, t.Applied...)
 		ends[i] = len(m.Applied)

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 
@@ -69,7 +70,7 @@ type asked struct {
 	attrs       *identity.Attributes
 	response    response.Request
 	descriptors []descriptors.Descriptor
-	hits        int64
+	cost        int64 // of each descriptor
 }
 
 func (r Request) ask() (asked, error) {
@@ -77,7 +78,7 @@ func (r Request) ask() (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
-	q := asked{attrs: a, hits: max(r.Hits, 1)}
+	q := asked{attrs: a, cost: max(r.Hits, 1)}
 	for _, d := range r.Descriptors {
 		entries := make(descriptors.Descriptor, len(d))
 		for i, e := range d {
@@ -102,15 +103,10 @@ func (r Request) ask() (asked, error) {
 // attributes returns r's, as Envoy would send them.
 func (r Request) attributes() (*identity.Attributes, error) {
 	a := &identity.Attributes{
-		Method: r.Method, Path: r.Path, Host: r.Host, Scheme: r.Scheme, Size: r.Size,
+		Method: cmp.Or(r.Method, "GET"), Path: r.Path, Host: r.Host, Scheme: r.Scheme, Size: r.Size,
 		Headers: joined(r.Headers), Principal: r.Principal, Context: r.Context, Metadata: r.Metadata, Stamps: lowered(r.Stamps),
 	}
-	if a.Method == "" {
-		a.Method = "GET"
-	}
-	if a.Host == "" {
-		a.Host = a.Headers["host"]
-	}
+	a.Host = cmp.Or(a.Host, a.Headers["host"])
 	delete(a.Headers, "host") // Envoy has it as :authority alone
 	var err error
 	a.Source, a.Pipe, err = peer(r.Peer)
