@@ -59,7 +59,7 @@ func openRedis(settings config.Settings, memory *memstore.Store, metrics *teleme
 		SentinelUsername: settings.RedisSentinelUsername, SentinelPassword: settings.RedisSentinelPassword,
 		TLS: settings.RedisTLS, PoolSize: settings.RedisPoolSize,
 		KeyPrefix: settings.KeyPrefix, Deadline: settings.StoreDeadline,
-		Seen: func(key string, b bucket.Bucket) { s.standIn.Seen(key, b) }, // which is there before the first call
+		Seen: func(keys []string, buckets []bucket.Bucket) { s.standIn.Seen(keys, buckets) }, // which is there before the first call
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the redis store (redis-url from %s): %w", settings.From("redis-url"), err)

@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,25 +63,33 @@ func usualKeys(n int) []string {
 	return keys
 }
 
-// BenchmarkPut is of keys that are there already.
-func BenchmarkPut(b *testing.B) {
+// BenchmarkPutEach is of keys that are there already, so many at a time.
+func BenchmarkPutEach(b *testing.B) {
 	ls := mustLimits(b, bucket.Limit{Tokens: 100, Per: time.Hour})
 	spent, _ := bucket.Bucket{}.Take(ls, time.Now(), 1)
 	for _, keys := range []int{1, 100_000} {
-		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
-			s, err := memstore.New(memstore.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			names := usualKeys(keys)
-			for _, name := range names {
-				s.Put(name, spent)
-			}
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i += 7919 {
-				s.Put(names[i%keys], spent)
-			}
-		})
+		for _, atOnce := range []int{1, 4, 11} {
+			b.Run(fmt.Sprintf("%d keys/%d at once", keys, atOnce), func(b *testing.B) {
+				s, err := memstore.New(memstore.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				names := usualKeys(keys)
+				for _, name := range names {
+					s.Put(name, spent)
+				}
+				some, buckets := make([]string, atOnce), slices.Repeat([]bucket.Bucket{spent}, atOnce)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); {
+					for j := range some {
+						some[j] = names[i%keys]
+						i += 7919
+					}
+					s.PutEach(some, buckets)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*atOnce), "ns/key")
+			})
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"hash/maphash"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -195,12 +194,18 @@ func (s *slot) fit() bool {
 
 // insert makes a record for s, if there is room within most bytes.
 func (c *call) insert(s *slot, most int64) bool {
-	if c.store.kept.Add(1) > c.store.maxKeys || !s.shard.room(classFor(s.key, s.bucket), most) {
-		c.store.kept.Add(-1)
-		return false
+	s.ref, s.known = c.store.insert(s.shard, s.hash, s.key, s.bucket, most)
+	s.fresh = s.known
+	return s.known
+}
+
+// insert makes a record of b, if there is room within most bytes.
+func (s *Store) insert(sh *shard, hash uint32, key string, b bucket.Bucket, most int64) (f ref, made bool) {
+	if s.kept.Add(1) > s.maxKeys || !sh.room(classFor(key, b), most) {
+		s.kept.Add(-1)
+		return 0, false
 	}
-	s.ref, s.known, s.fresh = s.shard.insert(s.hash, s.key, s.bucket), true, true
-	return true
+	return sh.insert(hash, key, b), true
 }
 
 // keep writes the buckets back.
@@ -265,16 +270,5 @@ func (c *call) fail(charges []bucket.Charge, results []bucket.Result) {
 	}
 }
 
-// lock locks the shards in their order, so that no two calls wait for each
-// other.
-func (c *call) lock() {
-	for m := c.shards; m != 0; m &= m - 1 {
-		c.store.shards[bits.TrailingZeros64(m)].mu.Lock()
-	}
-}
-
-func (c *call) unlock() {
-	for m := c.shards; m != 0; m &= m - 1 {
-		c.store.shards[bits.TrailingZeros64(m)].mu.Unlock()
-	}
-}
+func (c *call) lock()   { c.store.lock(c.shards) }
+func (c *call) unlock() { c.store.unlock(c.shards) }

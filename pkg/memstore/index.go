@@ -41,6 +41,11 @@ func (x *index) find(hash uint32, is func(ref) bool) (ref, bool) {
 	return 0, false
 }
 
+// first returns the first record of that hash, nearly always the only one.
+func (x *index) first(hash uint32) (ref, bool) {
+	return x.find(hash, func(ref) bool { return true })
+}
+
 // crowded says that the table must grow before another is put in, and to how
 // many slots.
 func (x *index) crowded() (slots int, yes bool) {

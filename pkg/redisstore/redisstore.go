@@ -60,10 +60,11 @@ type Options struct {
 	// processor. Calls use 8 at most: as long as a server answers at once, one.
 	PoolSize int
 	// Seen is told what each bucket is that was charged or looked at, settled
-	// at the server's time, by the goroutine that reads its answers: it must be
-	// quick. Of a bucket that many ask for at once it is told the last. What a
+	// at the server's time, and at the same place its key, by the goroutine
+	// that reads the server's answers: it must be quick, and keep neither
+	// slice. Of a bucket that many ask for at once it is told the last. What a
 	// Cluster gives back afterwards it is not told. nil is not told.
-	Seen func(key string, b bucket.Bucket)
+	Seen func(keys []string, buckets []bucket.Bucket)
 	// Now is for tests: it takes the place of the server's clock. It is not to
 	// be before 1970.
 	Now func() time.Time
@@ -76,11 +77,12 @@ type Store struct {
 	prefix    string
 	deadline  time.Duration
 	leadTime  time.Duration
-	seen      func(key string, b bucket.Bucket)
+	seen      func(keys []string, buckets []bucket.Bucket)
 	now       func() time.Time
 	ahead     atomic.Int64 // ns: of this clock, the server's is
 	entries   sync.Pool    // of *entry, which have timers of their own
 	batches   sync.Pool    // of *batch, for callers that carry them out
+	sightings sync.Pool    // of *sighting
 }
 
 // New returns a Store. It does not connect: a server that is away is the error
@@ -93,6 +95,7 @@ func New(o Options) (*Store, error) {
 	s := &Store{clustered: a.scheme == clustered, prefix: o.KeyPrefix, deadline: o.Deadline, leadTime: leadTime, seen: o.Seen, now: o.Now}
 	s.entries.New = func() any { return newEntry() }
 	s.batches.New = func() any { return new(batch) }
+	s.sightings.New = func() any { return new(sighting) }
 	if s.prefix == "" {
 		s.prefix = "sl:"
 	}

@@ -19,9 +19,11 @@ func TestSeen(t *testing.T) {
 		server := servers.Start(t, kind, servers.Options{Socket: true})
 		got := map[string][]int64{}
 		a, b := tagged(t, "a"), tagged(t, "b")
-		store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Seen: func(key string, seen bucket.Bucket) {
-			_, result := seen.Take(a.Limits, time.Now(), 0)
-			got[key] = append(got[key], result.Remaining)
+		store := open(t, redisstore.Options{URL: server.URL(), Deadline: patience, Seen: func(keys []string, seen []bucket.Bucket) {
+			for i, key := range keys {
+				_, result := seen[i].Take(a.Limits, time.Now(), 0)
+				got[key] = append(got[key], result.Remaining)
+			}
 		}})
 		charges := [][]bucket.Charge{{a}, {b, a}, {a}}
 		results := [][]bucket.Result{make([]bucket.Result, 1), make([]bucket.Result, 2), make([]bucket.Result, 1)}

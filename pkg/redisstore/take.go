@@ -163,7 +163,7 @@ func (s *Store) heed(c *call) {
 		s.learn(c.now)
 	case c.err == nil:
 		c.claim()
-		c.err = c.read(c.job.reply, s.seen)
+		c.err = s.read(c)
 	}
 }
 

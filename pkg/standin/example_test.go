@@ -17,7 +17,7 @@ func Example() {
 	s, _ := standin.New(standin.Options{Local: local, Main: main})
 
 	seen, _ := bucket.Bucket{}.Take(hourly, time.Now(), 7)
-	s.Seen("alice", seen) // then the shared store is away
+	s.Seen([]string{"alice"}, []bucket.Bucket{seen}) // then the shared store is away
 
 	results := make([]bucket.Result, 1)
 	_ = s.Take(context.Background(), []bucket.Charge{{Key: "alice", Limits: hourly, Cost: 2}}, results)

@@ -114,13 +114,24 @@ func (s *Store) Settled() int64 { return s.settled.Load() }
 // have heard all the same.
 func (s *Store) Forgotten() int64 { return s.forgotten.Load() }
 
-// Seen keeps b, as Main has it now, under key: what this Store goes on from. A
-// bucket that is not settled yet is left as it is.
-func (s *Store) Seen(key string, b bucket.Bucket) {
-	if s.count.Load() > 0 && s.owes(key) {
-		return
+// Seen keeps each of the buckets, as Main has it now, under the key at its
+// place: what this Store goes on from. A bucket that is not settled yet is left
+// as it is. Neither slice is kept.
+func (s *Store) Seen(keys []string, buckets []bucket.Bucket) {
+	if s.count.Load() > 0 {
+		keys, buckets = s.settledOf(keys, buckets)
 	}
-	s.local.Put(key, b)
+	s.local.PutEach(keys, buckets)
+}
+
+// settledOf returns those of which nothing is owed.
+func (s *Store) settledOf(keys []string, buckets []bucket.Bucket) (some []string, of []bucket.Bucket) {
+	for i, key := range keys {
+		if !s.owes(key) {
+			some, of = append(some, key), append(of, buckets[i])
+		}
+	}
+	return some, of
 }
 
 func (s *Store) owes(key string) bool {

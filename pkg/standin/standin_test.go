@@ -86,7 +86,7 @@ func ask(t *testing.T, main *shared, s *standin.Store, key string, ls *bucket.Li
 	t.Helper()
 	charges, results := []bucket.Charge{{Key: key, Limits: ls, Cost: cost}}, make([]bucket.Result, 1)
 	if main.Take(t.Context(), charges, results) == nil && results[0].Err == nil {
-		s.Seen(key, main.Bucket(key, ls))
+		s.Seen([]string{key}, []bucket.Bucket{main.Bucket(key, ls)})
 		return results[0]
 	}
 	if err := s.Take(t.Context(), charges, results); err != nil {
