@@ -118,11 +118,7 @@ func (o *explainOptions) ask(cmd *cobra.Command, environ []string, r explain.Req
 
 // explainHere explains by the settings that serve would have.
 func explainHere(cmd *cobra.Command, environ []string, r explain.Request) (explain.Report, error) {
-	settings, _, err := config.Load(cmd.Flags(), environ)
-	var faults config.Faults
-	if errors.As(err, &faults) {
-		return explain.Report{}, usageError{fmt.Errorf("these settings cannot be used:\n%w", err)}
-	}
+	settings, _, err := loadSettings(cmd, environ)
 	if err != nil {
 		return explain.Report{}, err
 	}

@@ -38,27 +38,29 @@ is called ratelimit is this command.`,
 		Example: `  RUNTIME_ROOT=/etc/ratelimit REDIS_SOCKET_TYPE=tcp REDIS_URL=redis:6379 extauthz ratelimit
   RUNTIME_ROOT=. RUNTIME_APPDIRECTORY=config LOG_LEVEL=info USE_STATSD=false extauthz ratelimit`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, notes, err := ratelimit.Load(environ)
-			if err != nil {
-				return usageError{fmt.Errorf("these variables cannot be used:\n%w", err)}
-			}
-			settings, err := ratelimitSettings(s)
-			if err != nil {
-				return err
-			}
-			defer headroom(environ)()
-			log := newLogger(cmd.ErrOrStderr(), settings)
-			for _, n := range notes {
-				level := slog.LevelInfo
-				if n.Warning {
-					level = slog.LevelWarn
-				}
-				log.Log(cmd.Context(), level, "a variable is not used as it is", "variable", n.Variable, "detail", n.Text)
-			}
-			return serveRatelimit(cmd.Context(), s, settings, log)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runRatelimit(cmd, environ) },
 	}
+}
+
+func runRatelimit(cmd *cobra.Command, environ []string) error {
+	s, notes, err := ratelimit.Load(environ)
+	if err != nil {
+		return usageError{fmt.Errorf("these variables cannot be used:\n%w", err)}
+	}
+	settings, err := ratelimitSettings(s)
+	if err != nil {
+		return err
+	}
+	log := newLogger(cmd.ErrOrStderr(), settings)
+	for _, n := range notes {
+		level := slog.LevelInfo
+		if n.Warning {
+			level = slog.LevelWarn
+		}
+		log.Log(cmd.Context(), level, "a variable is not used as it is", "variable", n.Variable, "detail", n.Text)
+	}
+	defer headroom(environ)()
+	return serveRatelimit(cmd.Context(), s, settings, log)
 }
 
 // ratelimitSettings are s in our own terms.

@@ -33,11 +33,7 @@ at once.`,
   extauthz serve --policy policies/ --redis-url redis://127.0.0.1:6379 --grpc-addr :9001`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, warnings, err := config.Load(cmd.Flags(), environ)
-			var faults config.Faults
-			if errors.As(err, &faults) {
-				return usageError{fmt.Errorf("these settings cannot be used:\n%w", err)}
-			}
+			settings, warnings, err := loadSettings(cmd, environ)
 			if err != nil {
 				return err
 			}
@@ -51,6 +47,17 @@ at once.`,
 	}
 	config.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// loadSettings returns what flags, variables and the settings file say together,
+// and warnings.
+func loadSettings(cmd *cobra.Command, environ []string) (config.Settings, []string, error) {
+	settings, warnings, err := config.Load(cmd.Flags(), environ)
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		err = usageError{fmt.Errorf("these settings cannot be used:\n%w", err)}
+	}
+	return settings, warnings, err
 }
 
 // serve answers until ctx ends, and drains.

@@ -48,22 +48,7 @@ type place struct{ domain, key1, key2 string }
 // Collect sends all numbers. Limits that differ only beyond the second key are
 // one.
 func (r *Ratelimit) Collect(ch chan<- prometheus.Metric) {
-	sums := map[place]*[ratelimit.Kinds]uint64{}
-	r.stats.Each(func(l ratelimit.Limit, n *ratelimit.Numbers) {
-		if l == (ratelimit.Limit{}) {
-			l = ratelimit.Limit{Domain: ratelimit.Other, Way: ratelimit.Other}
-		}
-		p := place{domain: l.Domain}
-		p.key1, p.key2, _ = strings.Cut(l.Way, ".")
-		p.key2, _, _ = strings.Cut(p.key2, ".")
-		if sums[p] == nil {
-			sums[p] = new([ratelimit.Kinds]uint64)
-		}
-		for k := range ratelimit.Kinds {
-			sums[p][k] += n[k].Load()
-		}
-	})
-	for p, numbers := range sums {
+	for p, numbers := range r.sums() {
 		for k, n := range numbers {
 			send(ch, "ratelimit_service_rate_limit_"+ratelimit.Kind(k).String(), n, "domain", p.domain, "key1", p.key1, "key2", p.key2)
 		}
@@ -84,6 +69,26 @@ func (r *Ratelimit) Collect(ch chan<- prometheus.Metric) {
 	send(ch, "ratelimit_service_config_load_success", s.ConfigLoadSuccess.Load())
 	send(ch, "ratelimit_service_config_load_error", s.ConfigLoadError.Load())
 	send(ch, "ratelimit_service_global_shadow_mode", s.GlobalShadow.Load())
+}
+
+// sums are the numbers of limits by their places.
+func (r *Ratelimit) sums() map[place]*[ratelimit.Kinds]uint64 {
+	sums := map[place]*[ratelimit.Kinds]uint64{}
+	r.stats.Each(func(l ratelimit.Limit, n *ratelimit.Numbers) {
+		if l == (ratelimit.Limit{}) {
+			l = ratelimit.Limit{Domain: ratelimit.Other, Way: ratelimit.Other}
+		}
+		p := place{domain: l.Domain}
+		p.key1, p.key2, _ = strings.Cut(l.Way, ".")
+		p.key2, _, _ = strings.Cut(p.key2, ".")
+		if sums[p] == nil {
+			sums[p] = new([ratelimit.Kinds]uint64)
+		}
+		for k := range ratelimit.Kinds {
+			sums[p][k] += n[k].Load()
+		}
+	})
+	return sums
 }
 
 var poolOpen = prometheus.NewDesc("ratelimit_redis_pool_cx_active", "Connections to Redis.", nil, nil)
