@@ -28,32 +28,35 @@ func (f *follower) run(ctx context.Context, seen stamp) {
 	// time must not have it read all the time.
 	hints, rested := f.hints, (<-chan time.Time)(nil)
 	for {
-		forced := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.force:
-			forced = true
+			seen = f.stamp()
+			f.load()
 		case <-hints:
 			hints, rested = nil, time.After(f.quiet)
+			seen = f.look(ctx, seen)
 		case <-rested:
 			hints, rested = f.hints, nil
-			continue
 		case <-ticks.C:
-		}
-		if now := f.stamp(); forced || now != seen {
-			if !forced {
-				now = f.settled(ctx, now)
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			if forced || now != seen {
-				seen = now
-				f.load()
-			}
+			seen = f.look(ctx, seen)
 		}
 	}
+}
+
+// look has the files read if they are not as they were seen, and returns how
+// they were seen last.
+func (f *follower) look(ctx context.Context, seen stamp) stamp {
+	now := f.stamp()
+	if now == seen {
+		return seen
+	}
+	if now = f.settled(ctx, now); now == seen || ctx.Err() != nil {
+		return seen
+	}
+	f.load()
+	return now
 }
 
 // settled waits until the files do not change any more, and returns their
