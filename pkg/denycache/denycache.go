@@ -147,14 +147,16 @@ func (c *Cache) remember(mark *atomic.Int64, charges []bucket.Charge, d denial, 
 
 func (c *Cache) shard(request []byte) *shard { return &c.shards[maphash.Bytes(c.seed, request)%shards] }
 
-// The kinds of requests.
+// A kind says what becomes of a request here.
+type kind uint8
+
 const (
-	isCached = iota
+	remembers kind = iota // its denial
 	passesBy
 	givesBack
 )
 
-func kindOf(charges []bucket.Charge) (kind int) {
+func kindOf(charges []bucket.Charge) (k kind) {
 	if len(charges) == 0 {
 		return passesBy
 	}
@@ -163,10 +165,10 @@ func kindOf(charges []bucket.Charge) (kind int) {
 		case charges[i].Cost < 0:
 			return givesBack
 		case charges[i].Cost == 0 || charges[i].Limits.Debt():
-			kind = passesBy
+			k = passesBy
 		}
 	}
-	return kind
+	return k
 }
 
 // lasting returns how long results are what the store would answer: until the
