@@ -97,31 +97,38 @@ func flats(ctx context.Context, rounds int, each time.Duration, progress io.Writ
 		return nil, err
 	}
 	var all []flat
-	for _, keys := range []string{"100000", "10000000"} {
-		only := "keys over 10"
-		if len(all) == 0 {
-			only = "over 10"
-		}
+	for _, run := range []struct{ only, keys string }{{"over 10", "100000"}, {"keys over 10", "10000000"}} {
 		bench := exec.CommandContext(ctx, "go", "run", "./bench", "-json",
-			"-only", only, "-loaded", keys, "-rounds", fmt.Sprint(rounds), "-time", each.String())
+			"-only", run.only, "-loaded", run.keys, "-rounds", fmt.Sprint(rounds), "-time", each.String())
 		bench.Dir, bench.Stderr = root, progress
 		out, err := bench.Output()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", bench, err)
 		}
-		var found struct {
-			Works []struct {
-				Work   string    `json:"work"`
-				CPU    []float64 `json:"cpu_us"`
-				Shares []float64 `json:"cpu_shares"`
-			} `json:"works"`
-		}
-		if err := json.Unmarshal(out, &found); err != nil {
+		found, err := readFlats(out)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", bench, err)
 		}
-		for _, w := range found.Works {
-			all = append(all, flat{w.Work, sheet.Median(w.CPU), sheet.Median(w.Shares), slices.Min(w.Shares), slices.Max(w.Shares)})
-		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// readFlats reads what bench/ prints.
+func readFlats(printed []byte) ([]flat, error) {
+	var found struct {
+		Works []struct {
+			Work   string    `json:"work"`
+			CPU    []float64 `json:"cpu_us"`
+			Shares []float64 `json:"cpu_shares"`
+		} `json:"works"`
+	}
+	if err := json.Unmarshal(printed, &found); err != nil {
+		return nil, err
+	}
+	var all []flat
+	for _, w := range found.Works {
+		all = append(all, flat{w.Work, sheet.Median(w.CPU), sheet.Median(w.Shares), slices.Min(w.Shares), slices.Max(w.Shares)})
 	}
 	return all, nil
 }

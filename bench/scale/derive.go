@@ -109,14 +109,8 @@ func explain(rows [][]float64, used []float64) []float64 {
 		for j := range x {
 			over, under := 0.0, 0.0
 			for i, row := range rows {
-				rest := used[i]
-				for k := range x {
-					if k != j {
-						rest -= row[k] * x[k]
-					}
-				}
 				weight := 1 / (used[i] * used[i])
-				over += row[j] * rest * weight
+				over += row[j] * unexplained(used[i], row, x, j) * weight
 				under += row[j] * row[j] * weight
 			}
 			if under > 0 {
@@ -125,4 +119,14 @@ func explain(rows [][]float64, used []float64) []float64 {
 		}
 	}
 	return x
+}
+
+// unexplained is what of used the x but for x[j] leave to explain.
+func unexplained(used float64, row, x []float64, j int) float64 {
+	for k := range x {
+		if k != j {
+			used -= row[k] * x[k]
+		}
+	}
+	return used
 }
