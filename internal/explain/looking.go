@@ -122,8 +122,9 @@ func (l *looking) balance(ctx context.Context, c *bucket.Charge) ([]balance, err
 }
 
 // spotlight returns limits under which a look at a bucket of ls tells of limit
-// i: those up to it, which find their state as in ls, the others so wide that
-// there is always more left under them. It is nil if there are none.
+// i. A store tells of the limit with the least left, so those before it are made
+// so wide that there is always more left under them; they stay, so that limit i
+// finds its state at its place. It is nil if these cannot be counted.
 func spotlight(ls *bucket.Limits, i int) *bucket.Limits {
 	list := make([]bucket.Limit, i+1)
 	for j := range list {
@@ -144,8 +145,9 @@ func spotlight(ls *bucket.Limits, i int) *bucket.Limits {
 	return limits
 }
 
-// part returns what a limit in the terms t lacks that stands like s. Of a
-// sliding one only the last charge is known, and all is taken for it.
+// part returns what a limit in the terms t lacks that stands like s. How far the
+// next tokens are on their way follows from when it is full. Of a sliding limit
+// only the last charge is known, and all is taken for it.
 func (s balance) part(t bucket.Terms, now time.Time) bucket.Part {
 	p := bucket.Part{Spent: s.spent}
 	full, per := s.full.Microseconds(), t.PerMS*1000
@@ -154,10 +156,12 @@ func (s balance) part(t bucket.Terms, now time.Time) bucket.Part {
 	}
 	switch t.Refill {
 	case bucket.Greedy:
-		ticks := (full + t.Tick - 1) / t.Tick
-		p.Aux = max(p.Spent*t.Unit-ticks*t.Step, 0)*t.Tick + ticks*t.Tick - full
+		ticks := (full + t.Tick - 1) / t.Tick // until it is full: the first of them runs
+		fraction, phase := max(p.Spent*t.Unit-ticks*t.Step, 0), ticks*t.Tick-full
+		p.Aux = fraction*t.Tick + phase
 	case bucket.Interval:
-		p.Aux = (p.Spent+t.Tokens-1)/t.Tokens*per - full
+		periods := (p.Spent + t.Tokens - 1) / t.Tokens // until then
+		p.Aux = periods*per - full
 	case bucket.Sliding:
 		p.Log = []bucket.Entry{{At: now.UnixMicro() + full - per, Tokens: p.Spent}}
 	}

@@ -172,8 +172,9 @@ func kindOf(charges []bucket.Charge) (k kind) {
 }
 
 // lasting returns how long results are what the store would answer: until the
-// first of the buckets that lack a token has it, which may be never. What is
-// left in one that lacks several may change before.
+// first of the buckets that lack a token has it, which under a rate of 0 is
+// never. One that lacks several tells of more left with each that comes, so it
+// has no such time.
 func lasting(charges []bucket.Charge, results []bucket.Result) (d time.Duration, denied bool) {
 	if !lacks(results) {
 		return 0, false
