@@ -105,7 +105,7 @@ type ratelimitServer struct {
 	named    *telemetry.Ratelimit
 	sender   *statsd.Sender // nil without statsd
 	seen     observers
-	tls      doors
+	tls      securedPorts
 	ports    ports
 	scrape   net.Listener // nil without Prometheus
 	log      *slog.Logger

@@ -23,13 +23,13 @@ type secured struct {
 	log          *slog.Logger
 }
 
-// doors are the ports, as far as they speak TLS.
-type doors struct{ grpc, http, admin secured }
+// securedPorts are all ports, as far as they speak TLS.
+type securedPorts struct{ grpc, http, admin secured }
 
 // secure reads the certificates of all ports for the first time.
-func secure(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (doors, error) {
+func secure(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logger) (securedPorts, error) {
 	count := metrics.Ports()
-	var d doors
+	var ports securedPorts
 	var errs []error
 	for _, port := range []struct {
 		into      *secured
@@ -37,16 +37,16 @@ func secure(settings config.Settings, metrics *telemetry.Metrics, log *slog.Logg
 		said      config.PortTLS
 		protocols []string
 	}{
-		{&d.grpc, "grpc", settings.ForGRPC(), []string{"h2"}},
-		{&d.http, "http", settings.ForHTTP(), []string{"h2", "http/1.1"}},
-		{&d.admin, "admin", settings.ForAdmin(), []string{"h2", "http/1.1"}},
+		{&ports.grpc, "grpc", settings.ForGRPC(), []string{"h2"}},
+		{&ports.http, "http", settings.ForHTTP(), []string{"h2", "http/1.1"}},
+		{&ports.admin, "admin", settings.ForAdmin(), []string{"h2", "http/1.1"}},
 	} {
 		*port.into = secured{name: port.name, count: count, log: log}
 		if port.said.On() {
 			errs = append(errs, port.into.read(port.said, settings.MinVersion(), port.protocols))
 		}
 	}
-	return d, errors.Join(errs...)
+	return ports, errors.Join(errs...)
 }
 
 func (s *secured) read(said config.PortTLS, version uint16, protocols []string) error {
@@ -82,11 +82,11 @@ func (s *secured) config() *tls.Config {
 // refused counts a connection that failed.
 func (s *secured) refused() func(string) { return s.count.Refused(s.name) }
 
-func (d *doors) all() []*secured { return []*secured{&d.grpc, &d.http, &d.admin} }
+func (p *securedPorts) all() []*secured { return []*secured{&p.grpc, &p.http, &p.admin} }
 
 // follow reads the files again when they change, until ctx ends.
-func (d *doors) follow(ctx context.Context, beside *sync.WaitGroup) {
-	for _, s := range d.all() {
+func (p *securedPorts) follow(ctx context.Context, beside *sync.WaitGroup) {
+	for _, s := range p.all() {
 		if s.certificates != nil {
 			beside.Go(func() { s.certificates.Run(ctx) })
 		}
@@ -95,9 +95,9 @@ func (d *doors) follow(ctx context.Context, beside *sync.WaitGroup) {
 
 // check looks at all certificates: one that is out of date, or whose successor
 // cannot be read, degrades.
-func (d *doors) check(now time.Time) []admin.Check {
+func (p *securedPorts) check(now time.Time) []admin.Check {
 	var checks []admin.Check
-	for _, s := range d.all() {
+	for _, s := range p.all() {
 		if s.certificates == nil {
 			continue
 		}

@@ -80,7 +80,7 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	doors, err := secure(settings, seen.metrics, log)
+	secured, err := secure(settings, seen.metrics, log)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func serve(ctx context.Context, settings config.Settings, log *slog.Logger) erro
 		return err
 	}
 	stores.look(ctx, log)
-	return serveAll(ctx, parts{settings, policies, stores, services, checks, doors, ports, seen.metrics, log})
+	return serveAll(ctx, parts{settings, policies, stores, services, checks, secured, ports, seen.metrics, log})
 }
 
 // parts are all that serves.
@@ -99,7 +99,7 @@ type parts struct {
 	stores   *stores
 	services []server.Service
 	checks   http.Handler
-	tls      doors
+	tls      securedPorts
 	ports    ports
 	metrics  *telemetry.Metrics
 	log      *slog.Logger
