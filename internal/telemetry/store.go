@@ -86,7 +86,7 @@ func (m *Metrics) Leases(store string, l Leases) {
 		"sluice_leases_leased_tokens_total": {"Tokens of hot buckets taken ahead.", func(f lease.Figures) int64 { return f.Leased }},
 		"sluice_leases_spent_tokens_total":  {"Tokens taken ahead that were spent, of leases that are over.", func(f lease.Figures) int64 { return f.Spent }},
 		"sluice_leases_back_tokens_total":   {"Tokens taken ahead that were given back.", func(f lease.Figures) int64 { return f.Back }},
-		"sluice_leases_lapsed_tokens_total": {"Tokens taken ahead that were neither: the store did not answer when it was told.", func(f lease.Figures) int64 { return f.Lapsed }},
+		"sluice_leases_lapsed_tokens_total": {"Tokens taken ahead that were neither: the store did not answer when it was told, or was told too late.", func(f lease.Figures) int64 { return f.Lapsed }},
 	} {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: name, Help: c.help, ConstLabels: labels,

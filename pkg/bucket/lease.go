@@ -48,10 +48,15 @@ type Lease struct {
 	// back. So it is before Since, the least that the clock must have come to:
 	// it has been set back, and which tokens these are cannot be known.
 	Since, Ends int64
+	// Sooner is by how many µs before Ends the lease may end in the bucket,
+	// since the clock has been set back by that and is not before Since.
+	Sooner int64
 
 	// Granted is how many tokens are leased now, and GrantEnds until when by
-	// the store's clock. They are set by whoever makes the charge.
-	Granted, GrantEnds int64
+	// the store's clock; Returned is how many of Back were given back, those
+	// spent included: none where it is too late. They are set by whoever makes
+	// the charge.
+	Granted, GrantEnds, Returned int64
 }
 
 // Leasable says that tokens under ls can be leased.
@@ -97,7 +102,7 @@ func loneLease(charges []Charge) *Lease {
 func chargeLeasing(c *Charge, l *Lease, r *Result, now time.Time, at lookup) bool {
 	b := at(c.Key)
 	if b == nil {
-		*r, l.Granted, l.GrantEnds = Result{}, 0, 0
+		*r, l.Granted, l.GrantEnds, l.Returned = Result{}, 0, 0, 0
 		return true
 	}
 	*r = b.charge(c, l, now.UnixMicro())
@@ -107,18 +112,17 @@ func chargeLeasing(c *Charge, l *Lease, r *Result, now time.Time, at lookup) boo
 func (b *Bucket) charge(c *Charge, l *Lease, at int64) Result {
 	ls, next, cost := c.Limits, *b, clamp(c.Cost)
 	next.settle(ls, at)
-	changed := next.report(ls, l, at)
+	l.Granted, l.GrantEnds, l.Returned = 0, 0, next.report(ls, l, at)
 	room := next.holds(ls, cost)
 	made := ls.counts(cost) && (room || ls.Owes(cost))
 	if made {
 		next.spend(ls, at, cost)
 	}
-	l.Granted, l.GrantEnds = 0, 0
 	if made && room && cost > 0 && ls.Leasable() {
 		next.grant(ls, l, at)
 	}
 	switch {
-	case made || changed:
+	case made || l.Returned > 0:
 		*b = next
 	case !room:
 		b.move(at)
@@ -126,46 +130,49 @@ func (b *Bucket) charge(c *Charge, l *Lease, at int64) Result {
 	return next.describe(ls, cost, room)
 }
 
-// report gives back what l says, and says whether that has changed b, which is
-// settled under ls.
-func (b *Bucket) report(ls *Limits, l *Lease, at int64) bool {
+// report gives back to b, which is settled under ls, what l says, and returns
+// how many tokens.
+func (b *Bucket) report(ls *Limits, l *Lease, at int64) int64 {
 	if b.logs == nil || ls.closed || l.Back <= 0 || at < l.Since || at >= l.Ends {
-		return false
+		return 0
 	}
 	for i := range ls.list {
 		if ls.list[i].Refill != Greedy {
 			continue
 		}
-		p, ok := b.part(i).handBack(l)
-		if !ok {
+		p, back := b.part(i).handBack(l)
+		if back == 0 {
 			continue
 		}
-		k := ls.list[i].spend(lack{p.Spent, p.Aux}, l.spentOf(b.held(i)-sum(p.Log)), sum(p.Log))
+		k := ls.list[i].spend(lack{p.Spent, p.Aux}, l.spentOf(back), sum(p.Log))
 		b.more = slices.Clone(b.more)
 		b.relog(i, Part{k.spent, k.aux, p.Log})
 		b.keep()
-		return true
+		return back
 	}
-	return false
+	return 0
 }
 
 // spentOf is how many of so many tokens that are given back have been spent.
 func (l *Lease) spentOf(back int64) int64 { return min(max(l.Spent, 0), back) }
 
-// handBack returns p with tokens of l taken out of its leases: of the first that
-// ends no sooner than l has been told.
-func (p Part) handBack(l *Lease) (Part, bool) {
-	for j, e := range p.Log {
-		if e.At < l.Ends {
-			continue
+// handBack returns p with tokens of l taken out of its leases, and how many: of
+// those that end first of all that end no sooner than l may. Never
+// of those alone that end later, which others would spend when nobody counts
+// them as leased.
+func (p Part) handBack(l *Lease) (Part, int64) {
+	log, rest := make([]Entry, 0, len(p.Log)), l.Back
+	for _, e := range p.Log {
+		if e.At >= l.Ends-max(l.Sooner, 0) {
+			n := min(rest, e.Tokens)
+			rest, e.Tokens = rest-n, e.Tokens-n
 		}
-		p.Log = slices.Clone(p.Log)
-		if p.Log[j].Tokens -= min(l.Back, e.Tokens); p.Log[j].Tokens == 0 {
-			p.Log = slices.Delete(p.Log, j, j+1)
+		if e.Tokens > 0 {
+			log = append(log, e)
 		}
-		return p, true
 	}
-	return p, false
+	p.Log = log
+	return p, l.Back - rest
 }
 
 // grant leases tokens of b, just charged under ls, to l.

@@ -75,20 +75,23 @@ func untilLeased(l bucket.Limit, k lack, n, now int64) int64 {
 // handBack does what lease reports.
 func (o *oracle) handBack(p plan, now int64, lease *bucket.Lease) {
 	lacks := o.lacking(p, now)
+	lease.Returned = 0
 	if lease.Back <= 0 || now < lease.Since || now >= lease.Ends || hasRateZero(p.limits) {
 		return
 	}
 	for i := range lacks {
-		for j, e := range lacks[i].leases {
-			if e.ends < lease.Ends {
-				continue
+		var leases []leased
+		back := int64(0)
+		for _, e := range lacks[i].leases {
+			for e.ends >= lease.Ends-lease.Sooner && e.tokens > 0 && back < lease.Back {
+				e.tokens, back = e.tokens-1, back+1
 			}
-			back := min(e.tokens, lease.Back)
-			leases := append([]leased(nil), lacks[i].leases[:j]...)
-			if e.tokens > back {
-				leases = append(leases, leased{e.ends, e.tokens - back})
+			if e.tokens > 0 {
+				leases = append(leases, e)
 			}
-			lacks[i].leases = append(leases, lacks[i].leases[j+1:]...)
+		}
+		if back > 0 {
+			lacks[i].leases, lease.Returned = leases, back
 			lacks[i].tokens = new(big.Rat).Add(lacks[i].tokens, rat(min(back, lease.Spent)))
 			o.spend(p, lacks, now, 0)
 			return

@@ -35,6 +35,9 @@ func (p *tape) lease(held *[]bucket.Lease, now time.Time) *bucket.Lease {
 	l.Back, l.Ends = over.Granted, over.GrantEnds-int64(p.next(2)*p.next(256))
 	l.Spent = over.Granted * int64(p.next(5)) / 4
 	if p.next(4) == 0 {
+		l.Sooner = int64(p.next(256)) << (4 * p.next(5))
+	}
+	if p.next(4) == 0 {
 		l.Since = now.UnixMicro() + int64(p.next(3)-1)
 	}
 	return l

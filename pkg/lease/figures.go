@@ -15,13 +15,14 @@ func (f *figures) over(l *bucket.Lease, unheard bool) {
 	if l.Back == 0 {
 		return
 	}
+	back := int64(0)
+	if !unheard {
+		back = max(l.Returned-l.Spent, 0)
+	}
 	f.held.Add(-1)
 	f.spent.Add(l.Spent)
-	if unheard {
-		f.lapsed.Add(l.Back - l.Spent)
-		return
-	}
-	f.back.Add(l.Back - l.Spent)
+	f.back.Add(back)
+	f.lapsed.Add(l.Back - l.Spent - back)
 }
 
 // Figures are what a Keeper has done. They are read one after the other, while
@@ -30,8 +31,8 @@ type Figures struct {
 	// Held is how many leases are held now.
 	Held int64
 	// Leased is how many tokens were leased. Of those of leases that are over,
-	// Spent were spent, Back given back, and Lapsed were neither: the store,
-	// which did not answer when it was told, counts them as spent.
+	// Spent were spent, Back given back, and Lapsed were neither: the store, which
+	// did not answer when it was told or was told too late, counts them as spent.
 	Leased, Spent, Back, Lapsed int64
 }
 

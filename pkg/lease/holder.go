@@ -16,12 +16,12 @@ const hot = 8
 type Holder struct {
 	limits *bucket.Limits // of the lease
 	// What is held. Told is when the lease ends by the store's clock, as it
-	// said at the time answered; lasts is the time that it is for. From stops
-	// on it is not spent any more.
+	// said at the time answered, after a call that took so long; lasts is the
+	// time that it is for. From stops on it is not spent any more.
 	granted, spent  int64
 	told            int64
 	answered, stops time.Time
-	lasts           time.Duration
+	lasts, took     time.Duration
 	result          bucket.Result // of the charge that it came with
 
 	asking bool // a Lease is on its way
@@ -77,9 +77,9 @@ func (h *Holder) Decide(now time.Time, ls *bucket.Limits, cost int64) Choice {
 // ask has the store told of what is held, and asked for l.
 func (h *Holder) ask(now time.Time, ls *bucket.Limits, l bucket.Lease) Choice {
 	over := h.End(now)
-	l.Back, l.Spent, l.Since, l.Ends = over.Back, over.Spent, over.Since, over.Ends
+	over.Want, over.For = l.Want, l.For
 	h.asking, h.begun, h.limits = true, now, ls
-	return Choice{Way: Ask, Lease: l}
+	return Choice{Way: Ask, Lease: over}
 }
 
 // heat counts a charge.
@@ -111,7 +111,7 @@ func (h *Holder) Answered(now time.Time, l *bucket.Lease, r bucket.Result) {
 		return
 	}
 	h.granted, h.spent, h.told, h.lasts = l.Granted, 0, l.GrantEnds, l.For
-	h.answered, h.stops = now, h.begun.Add(l.For-early(l.For))
+	h.answered, h.stops, h.took = now, h.begun.Add(l.For-early(l.For)), now.Sub(h.begun)
 	h.result = r
 }
 
@@ -134,6 +134,8 @@ func (h *Holder) End(now time.Time) bucket.Lease {
 	l := bucket.Lease{
 		Back: h.granted, Spent: h.spent, Ends: h.told - slack,
 		Since: h.told - h.lasts.Microseconds() + now.Sub(h.answered).Microseconds() - slack,
+		// What Since does not see: as long as that answer and this question take.
+		Sooner: 2 * h.took.Microseconds(),
 	}
 	h.granted, h.spent = 0, 0
 	return l

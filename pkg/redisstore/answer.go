@@ -94,7 +94,9 @@ func (c *call) readLease(g *group, reply *numbers) bool {
 	if lease == nil {
 		return true
 	}
-	granted, ok := reply.next()
+	granted, _ := reply.next()
+	returned, ok := reply.next()
+	lease.Returned = returned
 	if lease.Granted, lease.GrantEnds = granted, 0; granted > 0 {
 		lease.GrantEnds = c.now + lease.For.Microseconds()
 	}

@@ -175,7 +175,7 @@ func (g *group) lease() *bucket.Lease {
 
 // packLease writes l as lua/take.lua says.
 func (c *call) packLease(l *bucket.Lease) {
-	for _, n := range [...]int64{l.Want, l.For.Microseconds(), l.Back, l.Spent, l.Since, l.Ends} {
+	for _, n := range [...]int64{l.Want, l.For.Microseconds(), l.Back, l.Spent, l.Since, l.Ends, l.Sooner} {
 		c.leases = append7(c.leases, min(max(n, -1<<53), 1<<53))
 	}
 }

@@ -60,6 +60,32 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
+// TestDifferentialLeases is TestDifferential of buckets that are leased from.
+func TestDifferentialLeases(t *testing.T) {
+	t.Parallel()
+	for _, p := range places {
+		if p.calls == 0 {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			at, calls := p.start(t), p.calls/2
+			if racing {
+				calls /= 5
+			}
+			if os.Getenv("SLUICE_TEST_LONG") != "" && !at.apart {
+				calls = 110_000
+			}
+			for seed := range uint64(2) {
+				t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+					t.Parallel()
+					storetest.DifferentialLeases(t, harness(t, at), calls, seed)
+				})
+			}
+		})
+	}
+}
+
 // TestDifferentialInCompany is TestDifferential while others charge buckets of
 // their own: its requests go in batches with theirs.
 func TestDifferentialInCompany(t *testing.T) {

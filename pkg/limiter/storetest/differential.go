@@ -20,16 +20,27 @@ import (
 // it made.
 func Differential(t *testing.T, h Harness, calls int, seed uint64) int {
 	t.Helper()
-	d := newDriver(t, h, seed)
-	for i := range calls {
+	d := newDriver(t, h, seed, ruleVersions(berlin(t)))
+	return d.run(t, calls, seed, func() []bucket.Charge {
 		d.move()
 		if d.chance(40) {
 			d.change()
 		}
-		charges, lease := d.leasing(d.charges())
+		return d.leasing(d.charges())
+	})
+}
+
+// run makes calls of what next says.
+func (d *driver) run(t *testing.T, calls int, seed uint64, next func() []bucket.Charge) int {
+	t.Helper()
+	for i := range calls {
+		charges := next()
 		same := slices.Clone(charges)
-		same[0].Lease = lease
-		want, got := d.model.take(same), take(t, h.Store, charges...)
+		if l := charges[0].Lease; l != nil {
+			asked := *l
+			same[0].Lease = &asked
+		}
+		want, got := d.model.take(same), take(t, d.h.Store, charges...)
 		if diff := cmp.Diff(want, got) + cmp.Diff(same[0].Lease, charges[0].Lease); diff != "" {
 			t.Fatalf("seed %d, call %d at %v: Take(%s) (-model +store):\n%s", seed, i, d.model.now.Sub(epoch), describe(charges), diff)
 		}
@@ -87,13 +98,13 @@ type ruled struct {
 	version  int
 }
 
-func newDriver(t *testing.T, h Harness, seed uint64) *driver {
+func newDriver(t *testing.T, h Harness, seed uint64, rules [][]version) *driver {
 	t.Helper()
 	d := &driver{
 		Rand: rand.New(rand.NewPCG(seed, 0)), h: h, zone: berlin(t),
 		model: model{now: epoch, buckets: map[string]*bucket.Bucket{}},
 	}
-	for i, versions := range ruleVersions(berlin(t)) {
+	for i, versions := range rules {
 		r := &ruled{}
 		for _, v := range versions {
 			r.versions = append(r.versions, v.compile(t))

@@ -12,69 +12,6 @@ import (
 	"github.com/sluice-mesh/sluice/pkg/limiter"
 )
 
-// leases are those of a run of Differential.
-type leases struct {
-	held          []heldLease
-	granted, over int
-}
-
-type heldLease struct {
-	key string
-	bucket.Lease
-}
-
-// leasing returns charges with a lease in the first, or without, and another
-// lease that asks the same. Some are of a bucket that can be leased from.
-func (d *driver) leasing(charges []bucket.Charge) ([]bucket.Charge, *bucket.Lease) {
-	if !d.chance(4) {
-		return charges, nil
-	}
-	l := bucket.Lease{
-		Want: d.Int64N(12) - 1,
-		For:  []time.Duration{0, us, ms, 100 * ms, sec, 10 * sec, time.Hour, time.Hour + us}[d.IntN(8)],
-	}
-	if d.chance(100) {
-		l.Want = 1<<63 - 1
-	}
-	if r := d.rules[len(usualVersions)]; !d.chance(4) {
-		charges = []bucket.Charge{{Key: r.keys[d.IntN(len(r.keys))], Limits: r.versions[r.version], Cost: d.cost()}}
-	}
-	d.leases.handBack(d, &l, charges)
-	same := l
-	charges[0].Lease = &l
-	return charges, &same
-}
-
-// handBack has l hand back one of those held, which the first of charges is
-// for, if at all.
-func (s *leases) handBack(d *driver, l *bucket.Lease, charges []bucket.Charge) {
-	i := d.IntN(len(s.held) + 1)
-	if i == len(s.held) || d.chance(4) {
-		return
-	}
-	over := s.held[i]
-	charges[0].Key = over.key
-	l.Back, l.Ends = over.Granted, over.GrantEnds-d.Int64N(1000)*d.Int64N(2)
-	l.Spent = d.Int64N(l.Back + 1)
-	if d.chance(4) {
-		l.Since = d.model.now.UnixMicro() + d.Int64N(3) - 1
-	}
-	s.held = append(s.held[:i], s.held[i+1:]...)
-	s.over++
-}
-
-// note keeps what was granted.
-func (s *leases) note(charges []bucket.Charge) {
-	l := charges[0].Lease
-	if l == nil || l.Granted == 0 {
-		return
-	}
-	s.granted++
-	if s.held = append(s.held, heldLease{charges[0].Key, *l}); len(s.held) > 20 {
-		s.held = s.held[1:]
-	}
-}
-
 // A leasing is a charge of one key that leases.
 type leasing struct {
 	at    time.Duration // since epoch
@@ -209,13 +146,129 @@ func leaseChanged(t *testing.T, h Harness) {
 	} {
 		wantTake(t, h, []bucket.Charge{charge("one", c.ls, 0)}, []bucket.Result{c.want})
 	}
-	// Nothing is handed back to what counts as spent.
+	// Nothing is handed back under a rate of 0, or to what counts as spent.
+	closed := bucket.Lease{Back: 20, Ends: epoch.Add(10 * sec).UnixMicro()}
+	take(t, h.Store, bucket.Charge{Key: "one", Limits: limits(t, bucket.Limit{Per: 10 * sec, Burst: 50}), Lease: &closed})
+	if closed.Returned != 0 {
+		t.Errorf("%d tokens are given back under a rate of 0, want 0", closed.Returned)
+	}
 	spent := limits(t, bucket.Limit{Tokens: 50, Per: 10 * sec, Refill: bucket.Interval})
 	back := bucket.Lease{Back: 20, Ends: (10 * sec).Microseconds()}
 	playLeases(t, h, spent, []leasing{
 		{0, 1, bucket.Lease{}, yes(24, 10*sec), 0, 0},
 		{sec, 0, back, yes(24, 9*sec), 0, 0},
 	})
+}
+
+// leaseCut has a limit come into force that is all of the second lease, and
+// then less.
+func leaseCut(t *testing.T, h Harness) {
+	greedy := func(burst int64) *bucket.Limits {
+		return limits(t, bucket.Limit{Tokens: 50, Per: 10 * sec, Burst: burst})
+	}
+	playLeases(t, h, greedy(50), []leasing{
+		{0, 1, wants(20, 10*sec), yes(29, 10*sec+21*200*ms), 20, 10 * sec},
+		{0, 1, wants(10, 20*sec), yes(18, 20*sec+32*200*ms), 10, 20 * sec},
+	})
+	back := bucket.Lease{Back: 3, Ends: (20 * sec).Microseconds()}
+	playLeases(t, h, greedy(10), []leasing{
+		{0, 0, back, yes(3, 20*sec+7*200*ms), 0, 0},
+		{0, 0, bucket.Lease{}, yes(3, 20*sec+7*200*ms), 0, 0},
+	})
+	playLeases(t, h, greedy(5), []leasing{
+		{0, -1, bucket.Lease{}, yes(0, 20*sec+5*200*ms), 0, 0},
+		{20 * sec, 1, bucket.Lease{}, no(0, 200*ms, 5*200*ms), 0, 0},
+	})
+}
+
+// leaseEndsTogether has leases that end within a 16th of their time end when the
+// last of them does.
+func leaseEndsTogether(t *testing.T, h Harness) {
+	playLeases(t, h, fiftyPer10s(t), []leasing{
+		{0, 1, wants(20, 16*sec), yes(29, 16*sec+21*200*ms), 20, 16 * sec},
+		{0, 1, wants(5, 16*sec-us), yes(23, 16*sec+27*200*ms), 5, 16*sec - us},
+		{500 * ms, 1, wants(5, 16*sec), yes(19, 16*sec+31*200*ms), 5, 16*sec + 500*ms},
+		{16 * sec, 0, bucket.Lease{}, yes(20, 500*ms+30*200*ms), 0, 0},
+		{16*sec + 500*ms - us, 0, bucket.Lease{}, yes(20, us+30*200*ms), 0, 0},
+		{16*sec + 700*ms, 0, bucket.Lease{}, yes(21, 29*200*ms), 0, 0},
+	})
+}
+
+// leaseEnds has as many leases as a bucket remembers the ends of, and one more.
+func leaseEnds(t *testing.T, h Harness) {
+	ls := limits(t, bucket.Limit{Tokens: 1, Per: day, Burst: 1000})
+	granted, lasts := int64(0), time.Hour
+	for i := range int64(66) {
+		l, want := wants(10, lasts), int64(10)
+		switch i {
+		case 64:
+			want = 0
+		case 65:
+			l.For = time.Hour // ends when the first does
+		}
+		granted += want
+		left := take(t, h.Store, bucket.Charge{Key: "one", Limits: ls, Cost: 1, Lease: &l})[0].Remaining
+		if l.Granted != want || left != 1000-i-1-granted {
+			t.Errorf("lease %d is of %d tokens, %d are left; want %d and %d", i+1, l.Granted, left, want, 1000-i-1-granted)
+		}
+		lasts = (lasts * 100 / 107).Truncate(us) // more than a 16th less
+	}
+}
+
+// leaseToldLate tells of leases that are over and again of one that was told of:
+// what another has stays leased.
+func leaseToldLate(t *testing.T, h Harness) {
+	back := func(since, ends time.Duration) bucket.Lease {
+		return bucket.Lease{Back: 10, Since: since.Microseconds(), Ends: ends.Microseconds(), Sooner: (10 * sec).Microseconds()}
+	}
+	playLeases(t, h, fiftyPer10s(t), []leasing{
+		{0, 1, wants(10, sec), yes(39, sec+11*200*ms), 10, sec},
+		{0, 1, wants(10, 3*sec), yes(28, 3*sec+22*200*ms), 10, 3 * sec},
+		{sec, 0, back(0, sec), yes(30, 2*sec+20*200*ms), 0, 0}, // the first is spent
+		{sec, 0, back(sec+us, 3*sec), yes(30, 2*sec+20*200*ms), 0, 0},
+		{2 * sec, 1, wants(10, 3*sec), yes(24, 3*sec+26*200*ms), 10, 5 * sec},
+		{2 * sec, 0, back(0, 3*sec), yes(34, 3*sec+16*200*ms), 0, 0},
+		{3 * sec, 0, back(0, 3*sec), yes(39, 2*sec+11*200*ms), 0, 0}, // again
+		{5 * sec, 0, bucket.Lease{}, yes(40, 10*200*ms), 0, 0},
+	})
+}
+
+// leaseOfSeveral tells of a lease of more tokens than the one that ends first
+// has: the others are of what ends next.
+func leaseOfSeveral(t *testing.T, h Harness) {
+	back := func(n, spent int64, ends, sooner time.Duration) bucket.Lease {
+		return bucket.Lease{Back: n, Spent: spent, Ends: ends.Microseconds(), Sooner: sooner.Microseconds()}
+	}
+	playLeases(t, h, fiftyPer10s(t), []leasing{
+		{0, 1, wants(5, 10*sec), yes(44, 10*sec+6*200*ms), 5, 10 * sec},
+		{sec, 1, wants(20, 10*sec), yes(24, 10*sec+26*200*ms), 20, 11 * sec},
+		{sec, 1, wants(10, 16*sec), yes(13, 16*sec+37*200*ms), 10, 17 * sec},
+		{sec, 0, back(20, 4, 11*sec, sec), yes(29, 16*sec+21*200*ms), 0, 0},   // all of the first, 15 of the second
+		{sec, 0, back(5, 5, 10*sec, -2*sec), yes(29, 16*sec+21*200*ms), 0, 0}, // it is in the second
+		{11 * sec, 0, bucket.Lease{}, yes(40, 6*sec+10*200*ms), 0, 0},
+		{11 * sec, 0, back(30, 30, 17*sec, 0), yes(40, 10*200*ms), 0, 0}, // there are 10
+	})
+}
+
+// leaseReturned says how many tokens are given back.
+func leaseReturned(t *testing.T, h Harness) {
+	ls, ends := fiftyPer10s(t), epoch.Add(10*sec).UnixMicro()
+	take(t, h.Store, bucket.Charge{Key: "one", Limits: ls, Cost: 1, Lease: &bucket.Lease{Want: 20, For: 10 * sec}})
+	for i, step := range []struct {
+		lease bucket.Lease
+		want  int64
+	}{
+		{bucket.Lease{Back: 5, Ends: ends, Since: ends}, 0},
+		{bucket.Lease{Back: 5, Ends: ends + 1}, 0},
+		{bucket.Lease{Back: 5, Spent: 3, Ends: ends}, 5},
+		{bucket.Lease{Back: 20, Ends: ends, Want: 4, For: sec}, 15},
+		{bucket.Lease{Back: 20, Ends: ends}, 0},
+	} {
+		take(t, h.Store, bucket.Charge{Key: "one", Limits: ls, Cost: 1, Lease: &step.lease})
+		if step.lease.Returned != step.want {
+			t.Errorf("step %d: Take(1 with %+v) gives %d back, want %d", i, step.lease, step.lease.Returned, step.want)
+		}
+	}
 }
 
 // leaseCrowd has callers lease and hand back at once: what is admitted at one

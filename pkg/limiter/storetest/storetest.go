@@ -52,6 +52,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		t.Parallel()
 		Differential(t, open(t), 2000, 1)
 	})
+	t.Run("differential, leases", func(t *testing.T) {
+		t.Parallel()
+		DifferentialLeases(t, open(t), 500, 1)
+	})
 }
 
 type testCase struct {
@@ -101,6 +105,12 @@ var cases = []testCase{
 	{"lease beside others", leaseBesideOthers},
 	{"lease, clock set back", leaseClockBack},
 	{"lease, limit changed", leaseChanged},
+	{"lease, limit lowered", leaseCut},
+	{"leases, ends together", leaseEndsTogether},
+	{"leases, many ends", leaseEnds},
+	{"leases, told late", leaseToldLate},
+	{"leases, told of more than one has", leaseOfSeveral},
+	{"leases, how many are given back", leaseReturned},
 	{"leases, many callers", leaseCrowd},
 	{"clock set forward", clockForward},
 	{"clock set back", clockBack},

@@ -113,6 +113,29 @@ var oddVersions = [][]version{
 	},
 }
 
+// leaseVersions are limits to lease from, and what else such a rule may come to.
+var leaseVersions = [][]version{
+	{
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 90}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 900}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 20}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 7}),
+		plain(bucket.Limit{Tokens: 3, Per: sec, Burst: 50}),
+		plain(bucket.Limit{Per: 10 * sec}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Refill: byPeriod}),
+		plain(bucket.Limit{Tokens: 40, Per: 10 * sec, Refill: byCharge}),
+		plain(bucket.Limit{Name: "n", Tokens: 70, Per: 10 * sec}, bucket.Limit{Tokens: 4, Per: sec, Burst: 60}),
+		owing(50, bucket.Limit{Tokens: 40, Per: 10 * sec, Burst: 90}),
+	},
+	{
+		// In ticks of 1 ms, and of 1 µs.
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 5_000_000}),
+		plain(bucket.Limit{Tokens: 333_331, Per: 1_000_003 * ms, Burst: 9_000_000_000}),
+		plain(bucket.Limit{Tokens: 999_983, Per: day, Burst: 40}),
+		plain(bucket.Limit{Tokens: 1_000_003, Per: day, Burst: 1_000_003, Refill: byPeriod}),
+	},
+}
+
 func calendarVersions(zone *time.Location) [][]version {
 	daily := bucket.Limit{Tokens: 3, Burst: 7, Calendar: bucket.Day, Zone: zone, Refill: byClock}
 	weekly := bucket.Limit{Tokens: 30, Calendar: bucket.Week, Zone: zone, Refill: byClock}

@@ -55,18 +55,19 @@ local function leasing()
     return spent, aux, log[1] and log
   end
 
-  -- handBack takes up to so many tokens out of log, of what ends first of all that ends no sooner, and returns how many.
+  -- handBack takes up to so many tokens out of log, of those that end first of all that end no sooner, and returns how many.
   local function handBack(log, tokens, ends)
-    local i = 1
+    local i, taken = 1, 0
     while log[i] and log[i] < ends do i = i + 2 end
-    if not log[i] then return nil end
-    tokens = min(tokens, log[i + 1])
-    log[i + 1], log.sum = log[i + 1] - tokens, log.sum - tokens
-    if log[i + 1] == 0 then
-      table.remove(log, i)
-      table.remove(log, i)
+    while log[i] and taken < tokens do
+      local n = min(tokens - taken, log[i + 1])
+      taken, log[i + 1], log.sum = taken + n, log[i + 1] - n, log.sum - n
+      if log[i + 1] == 0 then
+        table.remove(log, i)
+        table.remove(log, i)
+      end
     end
-    return tokens
+    return taken
   end
 
   -- grant returns log with up to so many tokens more, leased for us µs, and how many they are.

@@ -7,13 +7,13 @@
 --          In a group the shadow charges come last. Its costs on one key are summed already.
 --          A group that begins with 4 has failed elsewhere; if the first begins with 8, it is the only one
 --       4  the leases, if there are any, packed: how many tokens are wanted i7 and for how many µs i7; and of a lease that
---          is over how many are given back i7 and how many of those were spent i7, and from when until when by the clock i7
---          each, the latter no later than when it ends
+--          is over how many are given back i7 and how many of those were spent i7, from when until when by the clock i7
+--          each, the latter no later than when it ends, and how many µs before that it may end i7
 -- Reply now, then for each charge, as many times as its group is charged (usual.lua answers those at once)
 --          0 no room, 1 charged, 2 room but not charged, then spent and aux for each limit, then for each that slides the
 --          number of its entries and of each how many µs ago it was, and its tokens;
 --          8 more where there are leases: then follow the place of their limit, their tokens and in how many µs the last
---          ends; and where the charge had a lease, how many tokens were leased;
+--          ends; and where the charge had a lease, how many tokens were leased and how many given back;
 --          or 3 alone: the value is none of ours. It was left as it is, and the group went on as if it had room.
 --          After 8, for each key what is to be put back if the charge is undone, and what is stored now: '' for nothing.
 --          now alone: the running period of a calendar is another than ARGV 2 says, and nothing was done
@@ -88,17 +88,17 @@ local function usual(k, set, cost)
   return true
 end
 
--- report takes tokens out of the leases of k, of which so many have been spent, and says whether there were any.
+-- report takes tokens out of the leases of k, of which so many have been spent, and returns how many.
 local function report(k, set, back, spent, ends)
   local lacks = state[k]
   local log = lacks.lease
-  local taken = log and not set.closed and leases.handBack(log, back, ends)
-  if not taken then return false end
+  local taken = log and not set.closed and leases.handBack(log, back, ends) or 0
+  if taken == 0 then return 0 end
   local i = log.limit
   lacks[2 * i - 1], lacks[2 * i] = pay(set[i], lacks[2 * i - 1], lacks[2 * i], math.max(min(spent, taken), 0), nil, log.sum)
   if log.sum == 0 then lacks.lease = nil end
   left[k], charged[k] = lacks, set
-  return true
+  return taken
 end
 
 -- grant leases tokens of k, just charged, and returns how many.
@@ -114,20 +114,19 @@ local place = 1 -- in ARGV[4]
 
 -- takeLeasing makes charge c, which is a group, and what its lease says.
 local function takeLeasing(c)
-  local k, set, cost, granted = keys[c], terms[c], costs[c], 0
-  local want, us, back, spent, since, ends
-  want, us, back, spent, since, ends, place = unpack('>i7i7i7i7i7i7', ARGV[4], place)
+  local k, set, cost, granted, returned = keys[c], terms[c], costs[c], 0, 0
+  local want, us, back, spent, since, ends, sooner
+  want, us, back, spent, since, ends, sooner, place = unpack('>i7i7i7i7i7i7i7', ARGV[4], place)
   leases = leases or leasing()
   if under[k] ~= set then settle(k, set) end
   if foreign[k] then return answer(k, 3) end
-  local reported = back > 0 and now >= since and now < ends and report(k, set, back, spent, ends)
+  if back > 0 and now >= since and now < ends then returned = report(k, set, back, spent, ends - math.max(sooner, 0)) end
   local fits = holds(k, set, cost)
   local made = (fits or (set.debt and cost > 0)) and spend(k, set, cost)
   if made and fits and cost > 0 then granted = grant(k, set, want, us) end
-  if not (made or reported or fits) then keep[k] = true end
+  if not (made or returned > 0 or fits) then keep[k] = true end
   answer(k, fits and 1 or 0)
-  n = n + 1
-  out[n] = granted
+  out[n + 1], out[n + 2], n = granted, returned, n + 2
 end
 
 -- take makes the charges of one group, from first to last.
