@@ -10,7 +10,9 @@
 // them back: that shows within the second, and at once if it was through the
 // same Cache. What is remembered of the buckets that did have room is as old.
 //
-// Requests that only look at a bucket, give tokens back or may owe them pass by.
+// Requests that only look at a bucket, give tokens back, may owe them or have a
+// lease pass by: that has to be told to the store whatever is remembered. What a
+// lease gives back shows within the second.
 package denycache
 
 import (
@@ -164,7 +166,7 @@ func kindOf(charges []bucket.Charge) (k kind) {
 		switch {
 		case charges[i].Cost < 0:
 			return givesBack
-		case charges[i].Cost == 0 || charges[i].Limits.Debt():
+		case charges[i].Cost == 0 || charges[i].Lease != nil || charges[i].Limits.Debt():
 			k = passesBy
 		}
 	}

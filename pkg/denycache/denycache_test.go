@@ -223,6 +223,7 @@ func TestPassesBy(t *testing.T) {
 		"debt":                {{Key: "d", Limits: debt, Cost: 1}},
 		"debt among others":   {empty, {Key: "d", Limits: debt, Cost: 1}},
 		"shadow alone":        {{Key: "k", Limits: hourly, Cost: 1, Shadow: true}},
+		"a lease":             {{Key: "k", Limits: hourly, Cost: 1, Lease: &bucket.Lease{}}},
 		"nothing":             nil,
 	} {
 		store := &away{Store: memory(t)}
