@@ -36,13 +36,14 @@ rules:
 // answered.
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	for name, url := range map[string]func(t *testing.T) string{
-		"one Redis": func(t *testing.T) string { return servers.Start(t, servers.Redis, servers.Options{}).URL() },
-		"a Cluster": func(t *testing.T) string { return servers.Cluster(t, servers.Redis, 3, servers.Options{}).URL() },
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, kind := range servers.Kinds() {
+		t.Run("one "+kind.Name, func(t *testing.T) {
 			t.Parallel()
-			leases(t, url(t))
+			leases(t, servers.Start(t, kind, servers.Options{}).URL())
+		})
+		t.Run("a Cluster of "+kind.Name, func(t *testing.T) {
+			t.Parallel()
+			leases(t, servers.Cluster(t, kind, 3, servers.Options{}).URL())
 		})
 	}
 }
