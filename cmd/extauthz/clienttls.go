@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sluice-mesh/sluice/internal/config"
 )
 
 // clientTLS says how to speak to a server with TLS. Zero is without.
@@ -69,8 +71,7 @@ func (f trustFiles) config(serverName string) (*tls.Config, error) {
 	return c, f.addCertificate(c)
 }
 
-// addCertificate has our own certificate read for each connection, if there is
-// one, and once now, to see that it can be.
+// addCertificate has our own certificate shown, if there is one.
 func (f trustFiles) addCertificate(c *tls.Config) error {
 	cert, key := f.cert, f.key
 	switch {
@@ -79,14 +80,5 @@ func (f trustFiles) addCertificate(c *tls.Config) error {
 	case cert.path == "" || key.path == "":
 		return fmt.Errorf("found one of %s and %s, want both or none", cert.name, key.name)
 	}
-	read := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(cert.path, key.path)
-		if err != nil {
-			return nil, fmt.Errorf("%s, %s: %w", cert.name, key.name, err)
-		}
-		return &pair, nil
-	}
-	c.GetClientCertificate = read
-	_, err := read(nil)
-	return err
+	return config.ShowCertificate(c, cert.name+", "+key.name, cert.path, key.path)
 }

@@ -111,21 +111,24 @@ func (s *Settings) readCA() error {
 	return nil
 }
 
-// readCertificate has the certificate read for each connection, and once now,
-// to see that it can be.
 func (s *Settings) readCertificate() error {
-	cert, key := s.RedisTLSCert, s.RedisTLSKey
-	if cert == "" {
+	if s.RedisTLSCert == "" {
 		return nil
 	}
-	read := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return ShowCertificate(s.RedisTLS, "read redis-tls-cert", s.RedisTLSCert, s.RedisTLSKey)
+}
+
+// ShowCertificate has c show servers the certificate in these files. They are
+// read for each connection, so that it can be renewed, and once now, to see that
+// they can be: errors begin with what.
+func ShowCertificate(c *tls.Config, what, cert, key string) error {
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, fmt.Errorf("read redis-tls-cert: %w", err)
+			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		return &pair, nil
 	}
-	s.RedisTLS.GetClientCertificate = read
-	_, err := read(nil)
+	_, err := c.GetClientCertificate(nil)
 	return err
 }
