@@ -144,7 +144,7 @@ func (s *Settings) longSecret(setting, file string) ([]byte, error) {
 	if len(key) < leastSecret {
 		return nil, Faults{{
 			Setting: setting, From: s.From(setting),
-			Found: fmt.Sprintf("a file of %d bytes", len(key)), Want: fmt.Sprintf("at least %d", leastSecret),
+			Found: fmt.Sprintf("%d bytes in %s", len(key), file), Want: fmt.Sprintf("at least %d", leastSecret),
 		}}
 	}
 	return key, nil

@@ -105,7 +105,7 @@ func (s *Settings) readCA() error {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return Faults{{Setting: "redis-tls-ca", From: s.From("redis-tls-ca"), Found: "a file without a certificate", Want: "certificates in PEM"}}
+		return Faults{{Setting: "redis-tls-ca", From: s.From("redis-tls-ca"), Found: "no certificate in " + s.RedisTLSCA, Want: "certificates in PEM"}}
 	}
 	s.RedisTLS.RootCAs = roots
 	return nil

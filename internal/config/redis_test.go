@@ -31,7 +31,7 @@ func TestLoadRedis(t *testing.T) {
 	}
 	_, _, err = given{args: []string{"--redis-tls-ca", c.KeyFile}}.load(t)
 	var faults config.Faults
-	if !errors.As(err, &faults) || !strings.Contains(err.Error(), "without a certificate") {
+	if !errors.As(err, &faults) || !strings.Contains(err.Error(), "found no certificate in "+c.KeyFile) {
 		t.Errorf("Load(a key as the authority) = %v, want a fault", err)
 	}
 }

@@ -73,9 +73,10 @@ func TestLoadAdminToken(t *testing.T) {
 	if got, err := s.AdminToken(); string(got) != "0123456789abcdef" || err != nil {
 		t.Errorf("AdminToken() = %q, %v, want the file's, without its line end", got, err)
 	}
+	short := writeFile(t, "short", "s3cr3t")
 	for name, want := range map[string]string{
-		writeFile(t, "short", "s3cr3t"): "admin-token-file (from flag --admin-token-file): found a file of 6 bytes, want at least 16",
-		"/nowhere/token":                "read admin-token-file: open /nowhere/token",
+		short:            "admin-token-file (from flag --admin-token-file): found 6 bytes in " + short + ", want at least 16",
+		"/nowhere/token": "read admin-token-file: open /nowhere/token",
 	} {
 		if _, _, err := (given{args: []string{"--admin-token-file", name}}).load(t); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("Load(--admin-token-file %s) = %v, want %q", name, err, want)
