@@ -61,9 +61,11 @@ func (b *batch) call(slot uint16, prefix string, now time.Time) *call {
 			return c
 		}
 	}
-	c := new(call)
+	var c *call
 	if last := len(b.spare) - 1; last >= 0 {
 		c, b.spare = b.spare[last], b.spare[:last]
+	} else {
+		c = new(call)
 	}
 	c.begin(prefix, slot, now)
 	b.calls = append(b.calls, c)
