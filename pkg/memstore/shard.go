@@ -17,11 +17,11 @@ type shard struct {
 	mu      sync.Mutex
 	seed    maphash.Seed
 	budget  *budget
-	records records
-	index   index
-	queue   queue
+	index   index // beside mu, which is looked at just before
 	terms   terms
-	freed   uint64   // how many records were: refs from before may be of others
+	queue   queue
+	freed   uint64 // how many records were: refs from before may be of others
+	records records
 	_       [64]byte // away from the next shard's lock
 }
 
