@@ -80,6 +80,8 @@ func TestUsual(t *testing.T) {
 		{"shadow beside", []bucket.Charge{{Key: "a", Limits: usual, Cost: 1}, {Key: "b", Limits: usual, Cost: 1, Shadow: true}}, false},
 		{"no bucket", []bucket.Charge{{Key: "text", Limits: usual, Cost: 1}}, false},
 		{"no text", []bucket.Charge{{Key: "list", Limits: usual, Cost: 1}}, false},
+		{"no text beside", []bucket.Charge{{Key: "j", Limits: usual, Cost: 1}, {Key: "list", Limits: usual, Cost: 1}}, false},
+		{"another mode beside", []bucket.Charge{{Key: "a", Limits: usual, Cost: 1}, {Key: "d", Limits: with(func(l *bucket.Limit) { l.Refill = bucket.Aligned }), Cost: 1}}, false},
 	} {
 		before := server.Do(t, "DBSIZE")
 		got, err := store.TakeUsual(t.Context(), c.charges, make([]bucket.Result, len(c.charges)))

@@ -250,7 +250,7 @@ func weigh(t *testing.T, server *servers.Server, ls *bucket.Limits, most float64
 	if n := admin.DBSize(t.Context()).Val(); n != keys {
 		t.Errorf("DBSIZE = %d, want %d", n, keys)
 	}
-	audit(t, admin, "sl:", time.Second)
+	audit(t, admin, "sl:", 2*time.Second)
 }
 
 // fill charges so many buckets, by a Store that is closed then, so that its

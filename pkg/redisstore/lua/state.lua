@@ -9,8 +9,8 @@
 --       ticks of 1 ms 6, and a log of how many µs after at they end.
 --       Wide: at is not in the first byte, and takes I7 as every number but mode, name and the B does
 --
--- An absent key is a full bucket; a key expires a margin after it is full, 1 s or, under a clock that is not the
--- server's, 60 s.
+-- An absent key is a full bucket; a key expires a margin after it is full, 1 s (after a usual call, up to 2) or, under a
+-- clock that is not the server's, up to 60 s.
 
 local EXACT, CENTURY = 2^53, 36500 * 86400000
 local HEAD, LIMIT, ONE, NAME, ENTRY = '>BI6I4', 'BI4I4I3I5', '>BI6I4BI4I4I3I5', 'I4', 'I5I3'
@@ -26,6 +26,14 @@ local values, foreign, ahead, keep = {}, {}, {}, {}
 local state, under, left, charged = {}, {}, {}, {}
 
 local stale = false
+
+local expires = floor(now / 1000) + 1000 -- in ms: when a key is to go whose bucket is full now
+if ARGV[1] ~= '' then
+  local time = call('TIME')
+  expires = time[1] * 1000 + floor(time[2] / 1000) + 60000
+end
+
+if not refill then sums() end
 
 -- calendar reads when the periods of l begin, and returns where that ends.
 local function calendar(l, text, at)
