@@ -111,9 +111,6 @@ func flagNames(flags *pflag.FlagSet) map[string]*pflag.Flag {
 	return names
 }
 
-// dashed spells a key as settings are: others write names in their own way.
-var dashed = strings.NewReplacer("_", "-", ".", "-")
-
 // file reads the settings file, if there is one.
 func (l *loader) file(variables map[string]any) error {
 	name, _ := variables[fileFlag].(string)
@@ -136,7 +133,7 @@ func (l *loader) file(variables map[string]any) error {
 			key = strings.ReplaceAll(key, keyDelimiter, ".")
 			faults = append(faults, Fault{
 				Setting: key, From: name, Found: "a key that is no setting",
-				Want: "one of " + strings.Join(l.names(), ", ") + spelling.DidYouMean(dashed.Replace(key), l.names()),
+				Want: "one of " + strings.Join(l.names(), ", ") + spelling.DidYouMean(key, l.names()),
 			})
 		}
 		l.from[key] = name

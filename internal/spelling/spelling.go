@@ -2,19 +2,26 @@
 // knows nothing of what the words are for.
 package spelling
 
+import "strings"
+
 // longest is the most letters of a word that is looked at: nobody writes a
 // longer one.
 const longest = 64
 
+// bare is a word without what is between its parts, which others write in their
+// own way.
+var bare = strings.NewReplacer("-", "", "_", "", ".", "")
+
 // Nearest returns the word of known that s is most likely a misspelling of, the
-// first of several, or "".
+// first of several, or "". A -, _ or . more or less is no fault.
 func Nearest(s string, known []string) string {
-	best, least := "", min(2, len(s)/2)+1
 	if len(s) > longest {
 		return ""
 	}
+	s = bare.Replace(s)
+	best, least := "", min(2, len(s)/2)+1
 	for _, word := range known {
-		if n := edits(s, word); n < least {
+		if n := edits(s, bare.Replace(word)); n < least {
 			best, least = word, n
 		}
 	}

@@ -15,7 +15,7 @@ func ExampleNearest() {
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	known := []string{"grpc-addr", "http-addr", "store", "per"}
+	known := []string{"grpc-addr", "http-addr", "grpc-tls-client-ca", "store", "per"}
 	for s, want := range map[string]string{
 		"store":                  "store",
 		"stroe":                  "store", // two neighbours swapped are one edit
@@ -23,6 +23,9 @@ func TestNearest(t *testing.T) {
 		"sstore":                 "store",
 		"stare":                  "store",
 		"grpcaddr":               "grpc-addr",
+		"grpctlsclientca":        "grpc-tls-client-ca",
+		"grpc.tls_client.cas":    "grpc-tls-client-ca",
+		"-.-":                    "",
 		"ttp-adr":                "http-addr", // two edits
 		"tp-adr":                 "",          // three
 		"pe":                     "per",
