@@ -48,8 +48,9 @@ type Lease struct {
 	// back. So it is before Since, the least that the clock must have come to:
 	// it has been set back, and which tokens these are cannot be known.
 	Since, Ends int64
-	// Sooner is by how many µs before Ends the lease may end in the bucket,
-	// since the clock has been set back by that and is not before Since.
+	// Sooner is how many µs before Ends that lease may end in the bucket: the
+	// ends in it go back with a clock that is set back, and a step of so much is
+	// too small for Since to show it.
 	Sooner int64
 
 	// Granted is how many tokens are leased now, and GrantEnds until when by
@@ -156,10 +157,10 @@ func (b *Bucket) report(ls *Limits, l *Lease, at int64) int64 {
 // spentOf is how many of so many tokens that are given back have been spent.
 func (l *Lease) spentOf(back int64) int64 { return min(max(l.Spent, 0), back) }
 
-// handBack returns p with tokens of l taken out of its leases, and how many: of
-// those that end first of all that end no sooner than l may. Never
-// of those alone that end later, which others would spend when nobody counts
-// them as leased.
+// handBack returns p with tokens of l taken out of its leases, and how many. Of
+// those that end no sooner than l may, the first to end give theirs: taken of a
+// later one, which another may hold, they would count as leased only until the
+// first ends, and could be spent after that.
 func (p Part) handBack(l *Lease) (Part, int64) {
 	log, rest := make([]Entry, 0, len(p.Log)), l.Back
 	for _, e := range p.Log {
