@@ -45,17 +45,20 @@ end
 local function usual()
   local keys, text, sets = KEYS, ARGV[3], plain(ARGV[2])
   if not sets or #text > 8000 then return nil end
-  -- Five numbers for each charge, and last one that is not 0. Those of charges that are made give room for the reply.
+  -- Five numbers for each charge: flags, 1 if it begins a group and 0 if it is of the same as the one before, key, set,
+  -- cost and times; and last one that is not 0. Once it is read, what its bucket lacks takes the place of the first and the
+  -- last, spent and aux; once it is made, the reply takes that of charges before it, since that has three for each.
   local charges, values = list('>BI4I4i7B', 17, text), fetch(keys)
   if not values then return nil end
   local SHORT, pack, unpack = '>BI6I4BI4I4I3I5', pack, unpack -- as state.lua says
   local top, low, at, last, n, count = 128 + floor(now / 2^48), now % 2^48, 1, #charges, 1, #keys
-  -- What is charged is put into values at once, and its ms to full behind them; nothing is stored before all is read.
+  -- What is charged is put into values at once, for groups behind to find it there, and its ms to full behind all values.
+  -- Nothing is stored before all groups are done, so up to then each may leave the call to the rest of take.lua.
   while at < last do
     if charges[at] ~= 1 then return nil end
     local first, times = at, charges[at + 4]
     local passed = times
-    repeat
+    repeat -- what each charge of the group finds, and how many times all of them have room
       local value, l, cost, spent, aux = values[charges[at + 1]], sets[charges[at + 2]], charges[at + 3], 0, 0
       if value then
         if #value ~= 28 then return nil end
@@ -65,7 +68,7 @@ local function usual()
         if before > l.burst then before = l.burst end
         if mode > 0 then
           if since < ms * 1000 then spent, aux = refill(l, before, parts, since) end
-        else
+        else -- as refill does
           parts = parts + since * l.step
           if since < ms * 1000 and parts < before * unit then
             aux = parts % unit
@@ -77,11 +80,12 @@ local function usual()
       if passed * cost > l.burst - spent then passed = floor((l.burst - spent) / cost) end
       charges[at], charges[at + 4], at = spent, aux, at + 5
     until charges[at] ~= 0
-    for c = first, at - 1, 5 do
+    for c = first, at - 1, 5 do -- makes the charges so many times, and answers
       local spent, k, l, cost, aux, status = charges[c], charges[c + 1], sets[charges[c + 2]], charges[c + 3], charges[c + 4], 0
       if passed > 0 then
         if l.mode == 2 then spent, aux = capped(l, spent, aux) end
         spent, status = spent + passed * cost, 1
+        -- us is one less than wait says, so that ms, 1 more than the whole ones in it, is rounded up.
         local us, step = spent * l.unit - aux - 1, l.step
         us = l.mode > 0 and wait(l, spent, aux) - 1 or (us - us % step) / step
         local ms = (us - us % 1000) / 1000 + 1
