@@ -31,9 +31,10 @@ In --path, --host, and the values of --header and --descriptor, {key} is the
 number of a key, from 0 to --keys less 1, and {n} that of the request. The exit
 code is 1 if a request had no answer.`,
 		Example: `  extauthz bench rls 127.0.0.1:9001 --domain edge --descriptor 'user={key}' --keys 100000 --callers 32 --connections 4
-  extauthz bench ext_authz 127.0.0.1:9001 --path /api/x --peer 10.0.0.0/8 --keys 1000000 --zipf 1.1 --rate 5000 --callers 32 --json`,
+  extauthz bench ext_authz 127.0.0.1:9001 --path /api/x --peer 10.0.0.0/8 --keys 1000000 --zipf 1.1 --rate 5000 --callers 32 --json
+  extauthz bench http 127.0.0.1:10000 --path '/hello?{n}' --requests 100 --all-ok`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			request, err := o.request(args)
+			request, err := o.request(args, cmd.Flags())
 			if err != nil {
 				return usageError{err}
 			}

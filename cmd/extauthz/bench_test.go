@@ -61,7 +61,7 @@ func TestBenchText(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--policy", policyFile(t, limited(2)))
 	code, stdout, stderr := ran([]string{"bench", "ext_authz", p.grpc, "--path", "/api/x", "-n", "4", "--timeout", "30s", "--progress"}, nil)
-	if code != exitOK || !strings.HasPrefix(stdout, "ext_authz") || !strings.Contains(stdout, "4 requests") || !strings.Contains(stdout, "denied     2, 50.00 %") {
+	if code != exitOK || !strings.HasPrefix(stdout, "ext_authz") || !strings.Contains(stdout, "4 requests") || !strings.Contains(stdout, "1 caller on 1 connection, for 1 key, ") || !strings.Contains(stdout, "denied     2, 50.00 %") {
 		t.Errorf("run(bench) = %d, %q, %q, want 0 and what was answered", code, stdout, stderr)
 	}
 }

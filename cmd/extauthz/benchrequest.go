@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,22 +59,71 @@ func (o *benchOptions) addFlags(flags *pflag.FlagSet) {
 	o.tls.addFlags(flags)
 }
 
-// request returns what args and the flags say is asked.
-func (o *benchOptions) request(args []string) (bench.Request, error) {
+// request returns what args and flags, which are o's, say is asked.
+func (o *benchOptions) request(args []string, flags *pflag.FlagSet) (bench.Request, error) {
 	if len(args) != 2 {
 		return nil, fmt.Errorf("found %d arguments, want a door, ext_authz, rls or http, and an address", len(args))
 	}
-	if strings.Contains(args[1], "://") {
-		return nil, fmt.Errorf("found the address %q, want host:port, and the rest in --path and --tls", args[1])
-	}
 	r, err := o.requestOf(args[0])
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = heeds(args[0], flags)
 	}
-	if _, _, err := net.SplitHostPort(args[1]); err != nil && !strings.HasPrefix(args[1], "unix:") {
-		return nil, fmt.Errorf("found the address %q, want host:port or unix:PATH", args[1])
+	if err == nil {
+		err = o.keyed()
 	}
-	return r, nil
+	if err == nil {
+		err = canAsk(args[0], args[1])
+	}
+	return r, err
+}
+
+// canAsk returns an error unless door can be asked at addr.
+func canAsk(door, addr string) error {
+	_, _, err := net.SplitHostPort(addr)
+	socket := strings.HasPrefix(addr, "unix:")
+	switch {
+	case strings.Contains(addr, "://"):
+		return fmt.Errorf("found the address %q, want host:port, and the rest in --path and --tls", addr)
+	case door == "http" && (socket || err != nil):
+		return fmt.Errorf("found the address %q, want host:port", addr)
+	case !socket && err != nil:
+		return fmt.Errorf("found the address %q, want host:port or unix:PATH", addr)
+	}
+	return nil
+}
+
+// flagDoors are the flags that not every door heeds, and the doors that do.
+var flagDoors = map[string][]string{
+	"method": {"ext_authz", "http"}, "path": {"ext_authz", "http"}, "host": {"ext_authz", "http"}, "header": {"ext_authz", "http"},
+	"peer": {"ext_authz"}, "context": {"ext_authz"},
+	"domain": {"rls"}, "descriptor": {"rls"}, "hits": {"rls"},
+}
+
+// heeds returns an error if one of flags was given that says nothing to door.
+func heeds(door string, flags *pflag.FlagSet) error {
+	var err error
+	flags.Visit(func(f *pflag.Flag) {
+		doors := flagDoors[f.Name]
+		switch {
+		case err != nil || doors == nil || slices.Contains(doors, door):
+		case f.Name == "domain" && door == "ext_authz":
+			err = errors.New("--domain is for rls; a route's domain is --context domain=…")
+		default:
+			err = fmt.Errorf("--%s is for %s, not for %s", f.Name, strings.Join(doors, " and "), door)
+		}
+	})
+	return err
+}
+
+// keyed returns an error if there are several keys and no place for them, so
+// that all requests would be alike.
+func (o *benchOptions) keyed() error {
+	places := slices.Concat([]string{o.authz.Path, o.authz.Host}, o.headers, o.descriptors)
+	placed := func(text string) bool { return strings.Contains(text, "{key}") }
+	if o.run.Keys <= 1 || slices.ContainsFunc(places, placed) || strings.Contains(o.authz.Peer, "/") {
+		return nil
+	}
+	return fmt.Errorf("found %d keys and no {key} in the request, which would always be the same; want it in --path, --host, --header or --descriptor, or a network in --peer", o.run.Keys)
 }
 
 // requestOf returns what the flags say is asked of door.
@@ -91,30 +141,16 @@ func (o *benchOptions) requestOf(door string) (bench.Request, error) {
 }
 
 func (o *benchOptions) authzRequest() (bench.Request, error) {
-	err := o.noDescriptor()
-	if err == nil {
-		o.authz.Headers, err = entries(o.headers)
-	}
-	if err == nil {
+	var err error
+	if o.authz.Headers, err = entries(o.headers); err == nil {
 		o.authz.Context, err = pairs("context", o.context)
 	}
 	return o.authz, err
 }
 
 func (o *benchOptions) httpRequest() (bench.Request, error) {
-	err := o.noDescriptor()
-	r := bench.HTTP{Method: o.authz.Method, Path: o.authz.Path, Host: o.authz.Host}
-	if err == nil {
-		r.Headers, err = entries(o.headers)
-	}
-	return r, err
-}
-
-func (o *benchOptions) noDescriptor() error {
-	if o.domain != "" || len(o.descriptors) > 0 || o.hits > 0 {
-		return errors.New("--domain, --descriptor and --hits are of rls; a route's domain is --context domain=…")
-	}
-	return nil
+	headers, err := entries(o.headers)
+	return bench.HTTP{Method: o.authz.Method, Path: o.authz.Path, Host: o.authz.Host, Headers: headers}, err
 }
 
 // entries reads header lines.

@@ -90,10 +90,27 @@ func newRoot(environ []string) *cobra.Command {
 // tells only what is wrong with it.
 func plainer(err error) error {
 	var bad *pflag.InvalidValueError
-	if !errors.As(err, &bad) || bad.GetFlag().Value.Type() != "duration" {
+	if !errors.As(err, &bad) {
 		return err
 	}
-	return fmt.Errorf("--%s: found %q, want a duration such as 25ms or 10s", bad.GetFlag().Name, bad.GetValue())
+	want := wanted[bad.GetFlag().Value.Type()]
+	if want == "" {
+		return err
+	}
+	return fmt.Errorf("--%s: found %q, want %s", bad.GetFlag().Name, bad.GetValue(), want)
+}
+
+// wanted are the values of a flag, by its type.
+var wanted = map[string]string{
+	"bool":     "true or false",
+	"duration": "a duration such as 25ms or 10s",
+	"float64":  "a number such as 0.5",
+	"int":      "a whole number",
+	"int64":    "a whole number",
+	"intSlice": "whole numbers, with commas between",
+	"size":     "a size such as 64MiB",
+	"uint32":   "a whole number from 0 to 4294967295",
+	"uint64":   "a whole number, 0 or more",
 }
 
 // noCommand says that args begin with no command.

@@ -126,7 +126,14 @@ func (r Report) asked() string {
 	if r.Rate > 0 {
 		loop = fmt.Sprintf("%g requests a second", r.Rate)
 	}
-	return fmt.Sprintf("%d callers on %d connections, for %d keys, %s", r.Callers, r.Connections, r.Keys, loop)
+	return fmt.Sprintf("%s on %s, for %s, %s", count(r.Callers, "caller"), count(r.Connections, "connection"), count(r.Keys, "key"), loop)
+}
+
+func count[N int | uint64](n N, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // String says l for people.
