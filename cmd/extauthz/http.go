@@ -30,9 +30,9 @@ func newHTTPCheck(settings config.Settings, policies *server.Policies, s *stores
 	return h, nil
 }
 
-// telling is a port beside the doors. It has gone on while they drained, and
-// ends soon after.
-func telling(h http.Handler, metrics *telemetry.Metrics, log *slog.Logger) server.HTTPOptions {
+// besideOptions are of a port beside the doors: it has gone on while they
+// drained, and ends soon after.
+func besideOptions(h http.Handler, metrics *telemetry.Metrics, log *slog.Logger) server.HTTPOptions {
 	return server.HTTPOptions{Handler: h, DrainTime: time.Second, Log: log, Panicked: metrics.Panicked}
 }
 

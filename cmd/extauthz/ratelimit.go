@@ -186,7 +186,7 @@ func (r *ratelimitServer) listen() error {
 func (r *ratelimitServer) serve(ctx context.Context) error {
 	return serveUntil(ctx, func(ctx, after context.Context, s *sides) {
 		plain := func(h http.Handler) func(net.Listener) error {
-			return func(l net.Listener) error { return server.ServeHTTP(after, l, telling(h, r.seen.metrics, r.log)) }
+			return func(l net.Listener) error { return server.ServeHTTP(after, l, besideOptions(h, r.seen.metrics, r.log)) }
 		}
 		s.beside.run(r.ports.admin, plain(r.debug()))
 		s.beside.run(r.ports.http, plain(r.http(ctx)))

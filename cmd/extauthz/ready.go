@@ -25,7 +25,7 @@ func (p parts) adminOptions(ctx context.Context) server.HTTPOptions {
 	if p.settings.AdminTokenFile != "" {
 		o.Token = p.settings.AdminToken
 	}
-	s := telling(admin.Handler(o), p.metrics, p.log)
+	s := besideOptions(admin.Handler(o), p.metrics, p.log)
 	s.MaxHeaderSize, s.TLS, s.Refused = 16<<10, p.tls.admin.config(), p.tls.admin.refused()
 	return s
 }
