@@ -127,10 +127,10 @@ const (
 	workers = 64
 )
 
-// How much a client may send that nobody has taken yet: on one stream, and on a
-// connection. Windows that grpc chooses by itself go up to 16 MiB, and it pings
-// the client all the time to choose them: with every request where they come one
-// by one.
+// StreamWindow and ConnWindow are how much a client may send that nobody has
+// taken yet: on one stream, and on a connection. Windows that grpc chooses by
+// itself go up to 16 MiB, and it pings the client all the time to choose them:
+// with every request where they come one by one.
 const (
 	StreamWindow = 256 << 10
 	ConnWindow   = 1 << 20
