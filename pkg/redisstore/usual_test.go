@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,6 +41,32 @@ func TestDifferentialUsual(t *testing.T) {
 			storetest.Differential(t, h, 3000, 11)
 			if s.usual < 300 || s.others < 300 {
 				t.Errorf("%d calls went the short way, %d the long one: want many of both", s.usual, s.others)
+			}
+		})
+	}
+}
+
+// TestManyLimits charges buckets each under its own limits, more of them than
+// Lua takes numbers at once.
+func TestManyLimits(t *testing.T) {
+	t.Parallel()
+	for _, kind := range servers.Kinds() {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			store := open(t, redisstore.Options{URL: servers.Start(t, kind, servers.Options{Socket: true}).URL(), Deadline: patience})
+			charges := make([]bucket.Charge, 1500)
+			for i := range charges {
+				ls := limits(t, bucket.Limit{Tokens: int64(i + 1), Per: time.Minute})
+				charges[i] = bucket.Charge{Key: fmt.Sprint(i), Limits: ls, Cost: 1}
+			}
+			results := make([]bucket.Result, len(charges))
+			if err := store.Take(t.Context(), charges, results); err != nil {
+				t.Fatalf("Take(%d charges) = %v, want no error", len(charges), err)
+			}
+			for i, r := range results {
+				if !r.Allowed || r.Remaining != int64(i) {
+					t.Fatalf("result %d = %+v, want allowed with %d left", i, r, i)
+				}
 			}
 		})
 	}

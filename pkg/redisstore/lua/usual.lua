@@ -43,8 +43,10 @@ local function fetch(keys)
 end
 
 local function usual()
-  local keys, text, sets = KEYS, ARGV[3], plain(ARGV[2])
-  if not sets or #text > 8000 then return nil end
+  local keys, text = KEYS, ARGV[3]
+  if #text > 8000 then return nil end -- unpack returns so many numbers at most, and there are no more sets than charges
+  local sets = plain(ARGV[2])
+  if not sets then return nil end
   -- Five numbers for each charge: flags, 1 if it begins a group and 0 if it is of the same as the one before, key, set,
   -- cost and times; and last one that is not 0. Once it is read, what its bucket lacks takes the place of the first and the
   -- last, spent and aux; once it is made, the reply takes that of charges before it, since that has three for each.
