@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -45,11 +46,17 @@ func (o *explainOptions) request(args []string) (r explain.Request, err error) {
 		if len(args) > 0 {
 			return r, fmt.Errorf("found %q and a descriptor, want one of the two", args[0])
 		}
+		if o.describes() {
+			return r, errors.New("found a descriptor and what describes a request, such as --peer or --header; want descriptors alone: the rate limit service sees nothing else")
+		}
 		r.Hits = o.hits
 		for _, text := range o.descriptors {
 			r.Descriptors = append(r.Descriptors, descriptor(text))
 		}
 		return r, nil
+	}
+	if o.hits != 1 {
+		return r, errors.New("--hits is for --descriptor: what a request costs is the policy's word")
 	}
 	r = explain.Request{Host: o.host, Peer: o.peer, Principal: o.principal}
 	if r.Method, r.Path, err = requestLine(args); err != nil {
@@ -66,6 +73,12 @@ func (o *explainOptions) request(args []string) (r explain.Request, err error) {
 	}
 	r.Metadata, err = o.dynamic()
 	return r, err
+}
+
+// describes says that a flag was given that says something of a request.
+func (o *explainOptions) describes() bool {
+	lists := slices.Concat(o.headers, o.context, o.claims, o.stamps)
+	return o.peer != "" || o.host != "" || o.principal != "" || o.metadata != "" || len(lists) > 0
 }
 
 // requestLine reads a method and a path, in one argument or two.

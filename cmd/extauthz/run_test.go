@@ -37,6 +37,8 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"explain", "-p", good, "/x", "--claim", "x"}, "want KEY=VALUE"},
 		{[]string{"explain", "-p", good, "/x", "--metadata", "[]"}, "want a JSON object"},
 		{[]string{"explain", "-p", good, "/x", "--descriptor", "a=b"}, "want one of the two"},
+		{[]string{"explain", "-p", good, "--descriptor", "a=b", "--peer", "10.0.0.1"}, "want descriptors alone"},
+		{[]string{"explain", "-p", good, "/x", "--hits", "3"}, "--hits is for --descriptor"},
 		{[]string{"explain", "-p", good, "--server", "127.0.0.1:9002", "/x"}, "want one of the two"},
 		{[]string{"bench", "http", "http://127.0.0.1:8080/x"}, "want host:port"},
 		{[]string{"bench", "ext_authz", "127.0.0.1"}, `found the address "127.0.0.1", want host:port or unix:PATH`},

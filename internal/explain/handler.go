@@ -122,6 +122,8 @@ func readReport(addr string, resp *http.Response) (report Report, err error) {
 	case http.StatusOK:
 	case http.StatusBadRequest:
 		return report, requestError("%s", why)
+	case http.StatusUnauthorized:
+		return report, fmt.Errorf("ask %s: it answers 401: %s; explain shows it the token in --admin-token-file", addr, why)
 	default:
 		return report, fmt.Errorf("ask %s: it answers %d: %s; is this the admin address of extauthz serve?", addr, resp.StatusCode, why)
 	}

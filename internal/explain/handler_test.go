@@ -46,6 +46,8 @@ func TestAskFails(t *testing.T) {
 	addr, _ := newServer(t)
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a token", http.StatusUnauthorized) }))
+	defer locked.Close()
 	for _, tt := range []struct {
 		addr string
 		r    explain.Request
@@ -54,6 +56,7 @@ func TestAskFails(t *testing.T) {
 		{addr, explain.Request{}, "found no path"},
 		{addr, explain.Request{Path: "/x", Peer: "nobody"}, "want an address"},
 		{strings.TrimPrefix(other.URL, "http://"), explain.Request{Path: "/x"}, "is this the admin address"},
+		{strings.TrimPrefix(locked.URL, "http://"), explain.Request{Path: "/x"}, "a token; explain shows it the token in --admin-token-file"},
 		{"unix:/does/not/exist", explain.Request{Path: "/x"}, "/does/not/exist"},
 		{"unix:/does/not/exist", explain.Request{Path: "/x"}, "is this the admin address"},
 	} {
