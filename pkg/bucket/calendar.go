@@ -49,7 +49,8 @@ func (l *Limit) calendar() *RangeError {
 	if l.Calendar == 0 && l.Zone == nil {
 		return nil
 	}
-	if l.Calendar == 0 {
+	named := l.Calendar != 0
+	if !named {
 		switch l.Per {
 		case Day.Nominal():
 			l.Calendar = Day
@@ -58,6 +59,8 @@ func (l *Limit) calendar() *RangeError {
 		}
 	}
 	switch {
+	case named && l.Refill != Aligned:
+		return &RangeError{Field: "refill", Found: l.Refill.String(), Want: fmt.Sprintf("aligned, and a zone, for a calendar's %v", l.Calendar)}
 	case l.Zone == nil:
 		return &RangeError{Field: "zone", Found: "none", Want: fmt.Sprintf("the time zone of a calendar's %v", l.Calendar)}
 	case l.Refill != Aligned:
