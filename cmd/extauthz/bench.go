@@ -25,7 +25,8 @@ proxy itself. ADDRESS is host:port or, for the first two, unix:PATH.
 
 Without --rate each caller asks again as soon as it has its answer. With --rate
 requests begin when they are due, and a latency counts from then: a server that
-falls behind shows it.
+falls behind shows it. All that are due within --duration are asked, so that it
+then takes longer.
 
 In --path, --host, and the values of --header and --descriptor, {key} is the
 number of a key, from 0 to --keys less 1, and {n} that of the request. The exit

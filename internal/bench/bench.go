@@ -26,7 +26,8 @@ type Options struct {
 	// WarmUp is how long it asks before it begins to count.
 	WarmUp time.Duration
 	// Duration is how long it counts; 0 means ten seconds, or as long as
-	// Requests take.
+	// Requests take. With a Rate, what was due by then is asked all the same,
+	// however late.
 	Duration time.Duration
 	// Requests ends it after so many; 0 means no bound but Duration.
 	Requests int64
