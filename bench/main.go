@@ -104,6 +104,9 @@ func results(ctx context.Context, o options, progress io.Writer) (found, error) 
 		return found{}, err
 	}
 	all := slices.DeleteFunc(works(o), func(w work) bool { return !only.MatchString(w.name) })
+	if len(all) == 0 {
+		return found{}, fmt.Errorf("-only %q matches no work; those on Redis want -redis, those through Envoy -envoy", o.only)
+	}
 	lab, err := newLab(ctx, o)
 	if err != nil {
 		return found{}, err

@@ -17,6 +17,7 @@ func TestRunRefuses(t *testing.T) {
 		"-conns 0":          "-conns 0",
 		"-loaded 0":         "-loaded 0",
 		"-only ( -rounds 1": "missing closing )",
+		"-only Redis":       `-only "Redis" matches no work; those on Redis want -redis`,
 	} {
 		if err := run(strings.Fields(line), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("run(%s) = %v, want an error with %q", line, err, want)
