@@ -27,6 +27,7 @@ func (p parts) adminOptions(ctx context.Context) server.HTTPOptions {
 	}
 	s := besideOptions(admin.Handler(o), p.metrics, p.log)
 	s.MaxHeaderSize, s.TLS, s.Refused = 16<<10, p.tls.admin.config(), p.tls.admin.refused()
+	s.IdleTime = 5 * time.Minute // between two scrapes; no proxy asks here
 	return s
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +22,9 @@ type HTTPOptions struct {
 	Log                   *slog.Logger // nil logs nothing
 	Panicked              func()       // is called for each panic caught; may be nil
 	MaxHeaderSize         int          // bytes of a request's headers; 0 means 1 MiB
+	// IdleTime is how long a connection is kept that nothing is asked on; 0
+	// means 65m.
+	IdleTime time.Duration
 	// TLS and Refused are as in Options.
 	TLS     *tls.Config
 	Refused func(reason string)
@@ -65,9 +69,9 @@ func (o HTTPOptions) serve(s *http.Server, l net.Listener) error {
 
 const (
 	headerTime = 5 * time.Second
-	// httpIdleTime is longer than any proxy keeps a connection that it does
-	// not use, an hour for Envoy: whoever closes it first breaks the other's
-	// next request.
+	// httpIdleTime is HTTPOptions.IdleTime where nothing is said: longer than
+	// any proxy keeps a connection that it does not use, an hour for Envoy.
+	// Whoever closes it first breaks the other's next request.
 	httpIdleTime = 65 * time.Minute
 )
 
@@ -79,7 +83,7 @@ func (o HTTPOptions) server() *http.Server {
 		ReadHeaderTimeout:            headerTime,
 		ReadTimeout:                  2 * headerTime,
 		WriteTimeout:                 2 * headerTime,
-		IdleTimeout:                  httpIdleTime,
+		IdleTimeout:                  cmp.Or(o.IdleTime, httpIdleTime),
 		MaxHeaderBytes:               o.MaxHeaderSize,
 		TLSConfig:                    o.TLS,
 		ErrorLog:                     log.New(errorLog(o.Refused), "", 0),

@@ -3,7 +3,9 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -113,6 +115,24 @@ func TestServeHTTPCatchesPanics(t *testing.T) {
 	}
 	if err := end(); err != nil || !strings.Contains(log.String(), `msg="a handler panicked" addr=127.0.0.1:`) || strings.Contains(log.String(), "secret") {
 		t.Errorf("ServeHTTP = %v, logs %q, want the panic, at its address, without its text", err, log.String())
+	}
+}
+
+func TestServeHTTPEndsIdleConnections(t *testing.T) {
+	t.Parallel()
+	url, end := serveHTTP(t, server.HTTPOptions{IdleTime: time.Millisecond, Handler: http.NotFoundHandler()})
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 404 ") {
+		t.Errorf("a connection that nothing more is asked on: read %q, %v; want an answer and the end", answer, err)
+	}
+	if err := end(); err != nil {
+		t.Errorf("ServeHTTP = %v, want nil", err)
 	}
 }
 
