@@ -14,9 +14,8 @@ import (
 // value of the field whose numbers path has, each within the message of the one
 // before. 0 where it is absent.
 //
-// All else in an answer is skipped. To build a message of it costs a caller
-// some 5 µs, more than a proxy takes for it, on processors that the server may
-// share.
+// All else in an answer is skipped: to build a message of it takes a caller
+// longer than it takes a proxy, on processors that the server may share.
 type verdict struct {
 	path  []protowire.Number
 	value uint64
