@@ -43,19 +43,7 @@ func TestDifferential(t *testing.T) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			at, calls := p.start(t), p.calls
-			if racing {
-				calls /= 5
-			}
-			if os.Getenv("SLUICE_TEST_LONG") != "" && !at.apart {
-				calls = 110_000
-			}
-			for seed := range uint64(5) {
-				t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-					t.Parallel()
-					storetest.Differential(t, harness(t, at), calls, seed)
-				})
-			}
+			differential(t, p, p.calls, 5, storetest.Differential)
 		})
 	}
 }
@@ -69,19 +57,25 @@ func TestDifferentialLeases(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			at, calls := p.start(t), p.calls/2
-			if racing {
-				calls /= 5
-			}
-			if os.Getenv("SLUICE_TEST_LONG") != "" && !at.apart {
-				calls = 110_000
-			}
-			for seed := range uint64(2) {
-				t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-					t.Parallel()
-					storetest.DifferentialLeases(t, harness(t, at), calls, seed)
-				})
-			}
+			differential(t, p, p.calls/2, 2, storetest.DifferentialLeases)
+		})
+	}
+}
+
+// differential runs so many calls for each of seeds at p, more in a long run.
+func differential(t *testing.T, p place, calls int, seeds uint64, run func(*testing.T, storetest.Harness, int, uint64) int) {
+	t.Helper()
+	at := p.start(t)
+	if racing {
+		calls /= 5
+	}
+	if os.Getenv("SLUICE_TEST_LONG") != "" && !at.apart {
+		calls = 110_000
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			run(t, harness(t, at), calls, seed)
 		})
 	}
 }

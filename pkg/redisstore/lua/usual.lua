@@ -29,7 +29,7 @@ local function plain(text)
   return sets
 end
 
--- fetch returns what is stored under keys, or nil if one is of another type. GET alone costs less, and tells.
+-- fetch returns what is stored under keys, or false if one is of another type. GET alone costs less, and tells.
 local function fetch(keys)
   if #keys == 1 then return {redis.pcall('GET', keys[1])} end
   local values, absent = call('MGET', spread(keys))
@@ -64,9 +64,9 @@ local function usual()
       local value, l, cost, spent, aux = values[charges[at + 1]], sets[charges[at + 2]], charges[at + 3], 0, 0
       if value then
         if #value ~= 28 then return nil end
-        local first, rest, ms, mode, per, tokens, before, parts = unpack(SHORT, value)
+        local head, rest, ms, mode, per, tokens, before, parts = unpack(SHORT, value)
         local since, unit = low - rest, l.unit
-        if first ~= top or mode ~= l.mode or per ~= l.per or tokens ~= l.tokens or parts >= l.us or since < 0 then return nil end
+        if head ~= top or mode ~= l.mode or per ~= l.per or tokens ~= l.tokens or parts >= l.us or since < 0 then return nil end
         if before > l.burst then before = l.burst end
         if mode > 0 then
           if since < ms * 1000 then spent, aux = refill(l, before, parts, since) end
